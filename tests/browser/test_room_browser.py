@@ -170,7 +170,7 @@ def test_thirty_members_see_every_reveal_of_ten_rounds(new_page, monkeypatch, tm
     )
     monkeypatch.setattr(lesson_files, "FOLDER", tmp_path)
     monkeypatch.setattr(room_events, "GATHER", 0.0)
-    monkeypatch.setattr("pages.ui.lessons.rooms.HERE", 3600.0)  # the teacher is there, however long it takes
+    monkeypatch.setattr("pages.ui.lessons.room.HERE", 3600.0)  # the teacher is there, however long it takes
     rooms = Rooms()
     code, key = rooms.open(StepId("rounds", 0))
     members = [rooms.join(code)[1] for _ in range(MEMBERS)]

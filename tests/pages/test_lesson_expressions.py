@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pages.ui.lessons.expressions import Expression, ExpressionError, Words, in_words
-from pages.ui.lessons.questions import answer_of, fits, is_right, read_question, right_of
+from pages.ui.lessons.questions import read_question
 
 NAMES = {"p": 0.9, "without": 0.1, "losses": [3.0, 2.0, 1.0], "token": "q", "place": 4}
 
@@ -129,30 +129,31 @@ class TestQuestions:
         [("choose", 1, 1), ("number", 0.9, 0.9), ("token", [4, 7], 4), ("cell", [6, 4], [6, 4])],
     )
     def test_what_is_right_is_measured(self, kind, right, answer):
-        assert right_of(ASKED[kind], NAMES) == right and answer_of(ASKED[kind], right) == answer
+        assert ASKED[kind].right_of(NAMES) == right and ASKED[kind].an_answer(right) == answer
 
     @given(st.permutations(range(4)), st.booleans())
     def test_an_order_is_by_what_was_measured_and_equal_things_go_either_way(self, order, descending):
         question = ask(kind="order", options=list("abcd"), right="[p, without, p, 0]", descending=descending)
         values = [0.9, 0.1, 0.9, 0]
         ordered = operator.ge if descending else operator.le
-        right = right_of(question, NAMES)
+        right = question.right_of(NAMES)
         expected = all(ordered(values[one], values[other]) for one, other in itertools.pairwise(order))
-        assert is_right(question, right, list(order)) == expected
-        assert is_right(question, right, answer_of(question, right))
+        assert question.is_right(right, list(order)) == expected
+        assert question.is_right(right, question.an_answer(right))
 
     def test_an_order_that_is_a_fact_is_asked_for_out_of_order_and_of_options_exactly_one_is_true(self):
         parts = ["q · k", "÷ √d_head", "mask", "softmax"]
         question = ask(kind="order", right=parts)
-        assert question.is_fact and [option.text for option in question.options] != parts
-        right = right_of(question, {})
-        assert not is_right(question, right, [0, 1, 2, 3])
-        assert [question.options[number].text for number in answer_of(question, right)] == parts
+        assert question.in_order and [option.text for option in question.options] != parts
+        right = question.right_of({})
+        assert not question.is_right(right, [0, 1, 2, 3])
+        assert [question.options[number].text for number in question.an_answer(right)] == parts
         with pytest.raises(ExpressionError, match="exactly one of the options should be right, and 2 are"):
-            right_of(ask(kind="choose", options=["a", "b"], right=["p > 0", "p > 0.1"]), NAMES)
+            ask(kind="choose", options=["a", "b"], right=["p > 0", "p > 0.1"]).right_of(NAMES)
 
     @given(st.sampled_from([*ASKED]), anything)
     def test_whatever_a_browser_sends_is_an_answer_or_isnt(self, kind, answer):
-        if fits(ASKED[kind], answer):
+        question = ASKED[kind]
+        if question.fits(answer):
             assert not isinstance(answer, bool) and not (isinstance(answer, float) and math.isnan(answer))
-            assert isinstance(is_right(ASKED[kind], right_of(ASKED[kind], NAMES), answer), bool)
+            assert isinstance(question.is_right(question.right_of(NAMES), answer), bool)

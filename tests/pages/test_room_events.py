@@ -15,7 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from pages.ui import server_startup
-from pages.ui.lessons import room_events, rooms
+from pages.ui.lessons import room, room_events
 from pages.ui.lessons.room_events import AT_ONCE, HEADER, RoomEvents
 from pages.ui.lessons.room_stores import STREAMS_LAPSE, MemoryStore, RedisStore
 from pages.ui.lessons.rooms import Rooms
@@ -136,7 +136,7 @@ def test_who_has_many_tabs_open_is_limited_over_all_servers_together(servers):
 
 
 def test_who_follows_a_room_is_here(monkeypatch):
-    monkeypatch.setattr(rooms, "HERE", 0.6)
+    monkeypatch.setattr(room, "HERE", 0.6)
     monkeypatch.setattr(room_events, "LOOK_EVERY", 0.2)
     all_rooms = Rooms()
     with serving(all_rooms) as url:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from pages.ui.lessons import lesson_files, room_attempts, rooms
+from pages.ui.lessons import lesson_files, room, room_attempts, rooms
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.session.lesson_answers import StepId
@@ -46,7 +46,7 @@ AS_BEFORE, HARDLY = 0, 1
 @pytest.fixture(autouse=True)
 def learn(monkeypatch, quick_app_test):
     monkeypatch.setattr(lesson_files, "FOLDER", SAMPLES)
-    monkeypatch.setattr(rooms, "HERE", 3600.0)  # a busy machine draws pages slowly
+    monkeypatch.setattr(room, "HERE", 3600.0)  # a busy machine draws pages slowly
     learning.forget_rooms()
 
 
@@ -235,7 +235,7 @@ def test_a_page_that_has_lost_its_place_waits_for_its_browser_to_take_it_again(t
 
 def test_a_teacher_reads_how_many_pages_are_behind(teacher, code, monkeypatch):
     one, two = student(code), student(code)
-    monkeypatch.setattr(rooms, "BEHIND", -1.0)
+    monkeypatch.setattr(room, "BEHIND", -1.0)
     assert seen(one) == seen(two) and "behind" not in captions(again(teacher))
     teacher = again(click(teacher, "room_time"))
     for behind, at in (("2 pages are behind.", one), ("1 page is behind.", two)):

@@ -9,11 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from pages.ui.lessons import rooms
+from pages.ui.lessons import room, rooms
 from pages.ui.lessons.own_lessons import name_of
-from pages.ui.lessons.room import Phase, RoomError, RoomsAwayError
+from pages.ui.lessons.room import MemberVotes, Phase, RoomError, RoomsAwayError
 from pages.ui.lessons.room_stores import MemoryStore, RedisStore
-from pages.ui.lessons.rooms import LETTERS, MemberVotes, Rooms
+from pages.ui.lessons.rooms import LETTERS, Rooms
 from pages.ui.session.lesson_answers import StepId
 from pages.ui.shared_redis import redis_client
 from tests.redis_server import RedisServer, within
@@ -162,14 +162,14 @@ class OneRoom(RuleBasedStateMachine):
             both = (self.votes.get((step_id, each), {}).get(key) for each in (Phase.FIRST, Phase.SECOND))
             assert votes.get(step_id, MemberVotes()) == (self.phases[step_id], *both)
 
-    @rule(seconds=st.floats(0, rooms.HERE * 3))
+    @rule(seconds=st.floats(0, room.HERE * 3))
     def wait(self, seconds: float) -> None:
         self.clock.now += seconds
 
     @invariant()
     def tallies_agree(self) -> None:
         tallies = self.rooms.tallies(self.code, self.key)
-        connected = {key for key in self.members if self.clock.now - self.seen[key] <= rooms.HERE}
+        connected = {key for key in self.members if self.clock.now - self.seen[key] <= room.HERE}
         for step_id in STEPS:
             first, second = (self.counted(step_id, phase) for phase in (Phase.FIRST, Phase.SECOND))
             voted = [first.keys(), second.keys(), first.keys() | second.keys()][self.phases[step_id]]
@@ -177,7 +177,7 @@ class OneRoom(RuleBasedStateMachine):
             assert found.phase == self.phases[step_id]
             assert (found.first, found.second) == (Counter(first.values()), Counter(second.values()))
             assert (found.voted, found.here) == (len(voted), len(voted | connected))
-            late = self.clock.now - self.led_at > rooms.BEHIND
+            late = self.clock.now - self.led_at > room.BEHIND
             assert found.behind == late * sum(self.drawn.get(key, self.revision) < self.revision for key in connected)
             twice = [(first[key] == "a", second[key] == "a") for key in first.keys() & second.keys()]
             assert len(found.pairs) == len(twice)
@@ -229,7 +229,7 @@ def test_only_the_teacher_leads_and_only_members_take_part(all_rooms):
         with pytest.raises(RoomError, match="no longer in this room"):
             all_rooms.state(code, stranger)
         assert all_rooms.versions(code).of(stranger) is None
-    for answer in ("", "x" * (rooms.LONGEST_ANSWER + 1)):
+    for answer in ("", "x" * (room.LONGEST_ANSWER + 1)):
         with pytest.raises(RoomError, match="between 1 and"):
             all_rooms.vote(code, member, HERE, answer)
 
@@ -253,14 +253,14 @@ def test_a_full_room_takes_those_who_come_back_and_those_for_whom_someone_left(a
     with pytest.raises(RoomError, match="takes 60 students"):
         all_rooms.join(code)
     assert all_rooms.join(code, members[0])[1] == members[0]
-    clock.now += rooms.HERE + 1
+    clock.now += room.HERE + 1
     all_rooms.state(code, members[0])
     assert all_rooms.join(code)[1] not in members
     assert all_rooms.join(code, members[0])[1] == members[0]
-    for step in range(rooms.MAX_POLLS):
+    for step in range(room.MAX_POLLS):
         all_rooms.vote(code, members[0], StepId("long", step), "a")
     with pytest.raises(RoomError, match="limit of questions"):
-        all_rooms.vote(code, members[0], StepId("long", rooms.MAX_POLLS), "a")
+        all_rooms.vote(code, members[0], StepId("long", room.MAX_POLLS), "a")
 
 
 def test_a_room_holds_its_teacher_s_own_lesson_for_who_is_in_it(all_rooms):
@@ -293,15 +293,15 @@ def test_a_page_draws_a_room_anew_where_what_it_shows_has_changed(all_rooms, clo
     assert changed(lambda: all_rooms.join(code)) == (True, False)
     assert changed(lambda: all_rooms.give_time(code, key, HERE, 60)) == (True, True)
     assert changed(lambda: all_rooms.carry(code, key, "+++")) == (True, True)
-    clock.now += rooms.HERE + 1
+    clock.now += room.HERE + 1
     assert not all_rooms.state(code, member).teacher_here
     assert changed(lambda: all_rooms.versions(code, [key, "nobody"])) == (True, True), "the teacher is back"
     assert changed(lambda: all_rooms.versions(code, [silent])) == (True, False)
     assert all_rooms.tally(code, key, STEPS[1]).here == 2
     deadline = all_rooms.state(code, member).deadline
-    assert all_rooms.left(deadline) == pytest.approx(60 - rooms.HERE - 1)
+    assert all_rooms.left(deadline) == pytest.approx(60 - room.HERE - 1)
     all_rooms.give_time(code, key, HERE, 60)
-    assert all_rooms.left(all_rooms.state(code, member).deadline) == pytest.approx(120 - rooms.HERE - 1)
+    assert all_rooms.left(all_rooms.state(code, member).deadline) == pytest.approx(120 - room.HERE - 1)
 
 
 def test_thirty_threads_vote_at_once(all_rooms):

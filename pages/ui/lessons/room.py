@@ -1,15 +1,30 @@
-"""A room as it is stored: where its teacher has it, who is in it, and the votes on each step."""
+"""Defines a room and its rules: where its teacher has it, who is in it, who may vote, and how votes are counted.
+
+A question is voted on twice, before and after the class has discussed it (peer instruction, Mazur 1997), and then
+revealed.
+"""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Self
+from typing import NamedTuple
 
 from pages.ui.session.lesson_answers import Answer, StepId
 
-HEAD = "room"
-"""The name of the text that has all of a room but its votes."""
+TEACHER = "teacher"
+"""Stands for the teacher among those who are connected."""
+Seen = Mapping[str, float]
+"""When the page of each member, and of the teacher, was connected last, on the store's clock."""
+MAX_POLLS, LONGEST_ANSWER = 200, 200
+"""Steps that are voted on in a room, characters of an answer."""
+HERE = 12.0
+"""Seconds that a page counts as connected after its room heard of it."""
+BEHIND = 5.0
+"""Seconds after a change by the teacher from which on a connected page that hasn't drawn it counts as behind."""
+NOT_IN_IT = "You are no longer in this room. Join it again with its code."
 
 
 class RoomError(ValueError):
@@ -65,6 +80,58 @@ class Poll:
     """On the rooms' clock, the end of the time to answer; nothing else ends with it."""
 
 
+class Tally(NamedTuple):
+    """The votes on a step, counted: of those who are in the room, and of a question that is revealed, who were then."""
+
+    phase: Phase
+    first: Counter[str]
+    second: Counter[str]
+    voted: int
+    """Members who have voted in the present phase; once it is revealed, in any."""
+    here: int
+    """Members in the room, who could have."""
+    pairs: tuple[tuple[str, str], ...]
+    """Of each member who voted twice: the first answer and the second."""
+    behind: int
+    """Connected members whose page hasn't drawn yet what the teacher did some seconds ago."""
+
+    def changes(self, right: Callable[[str], bool]) -> tuple[int, int]:
+        """How many changed from a wrong answer to a right one, and how many from a right to a wrong."""
+        sides = Counter((right(first), right(second)) for first, second in self.pairs)
+        return sides[False, True], sides[True, False]
+
+
+class MemberVotes(NamedTuple):
+    """What one member has answered to a question, and the question's phase."""
+
+    phase: Phase = Phase.FIRST
+    first: str | None = None
+    second: str | None = None
+
+    @property
+    def given(self) -> list[str]:
+        """The answers that there are, at most two."""
+        return [answer for answer in (self.first, self.second) if answer is not None]
+
+
+class State(NamedTuple):
+    """What a student's page shows; equal states look the same."""
+
+    step_id: StepId | None
+    """Where the teacher has the room; None while students navigate freely."""
+    phase: Phase
+    """Of the question there."""
+    teacher_here: bool
+    shown: bool = False
+    """Whether the class has seen the votes of this phase."""
+    deadline: float | None = None
+    """See `Poll`; `Rooms.left` tells how far off it is."""
+    lesson: str = ""
+    """The name of the teacher's own lesson that the room has; "" for none."""
+    revision: int = 0
+    """See `Room`."""
+
+
 @dataclass
 class Room:
     """A room. Who is connected at the moment is stored apart from it, since it changes all the time."""
@@ -83,61 +150,78 @@ class Room:
     changed_at: float = 0.0
     """When that was last, on the store's clock."""
 
-    def as_fields(self) -> dict[str, str]:
-        """As texts, of which `from_fields` makes an equal room; of one that it made, those that may have changed."""
-        steps = [[step_id.lesson, step_id.step] for step_id in self.polls]
-        step = self.step_id and [self.step_id.lesson, self.step_id.step]
-        polls = self.polls.read if isinstance(self.polls, StoredPolls) else self.polls
-        return {
-            HEAD: json.dumps(
-                [self.code, self.key, step, self.members, steps, self.lesson, self.revision, self.changed_at]
-            ),
-            **{_field(step_id): json.dumps(vars(poll)) for step_id, poll in polls.items()},
-        }
+    def is_led_by(self, key: str) -> bool:
+        """Whether a key is the teacher's."""
+        return secrets.compare_digest(self.key.encode(), key.encode())
 
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, str]) -> Self:
-        """The room of the texts that `as_fields` has made."""
-        code, key, step, members, steps, *others = json.loads(fields[HEAD])  # which an older server doesn't store
-        polls = StoredPolls([StepId(*each) for each in steps], fields)
-        return cls(code, key, StepId(*step) if step else None, members, polls, *others)
+    def enter(self, member: str, seen: Seen, now: float, size: int) -> None:
+        """Take a student in; of a full room, whoever has been away for longest leaves it. Raises: RoomError."""
+        if member in self.members:
+            return
+        if len(self.members) >= size:
+            away = min(self.members, key=lambda key: seen.get(key, 0.0))
+            if is_here(seen, away, now):
+                raise RoomError(
+                    f"This room is full: it takes {size:,} students. Ask your teacher, or work on your own."
+                )
+            self.members.remove(away)
+        self.members.append(member)
+
+    def poll(self, step_id: StepId) -> Poll:
+        """The votes on a step, which are kept from now on. Raises: RoomError for too many steps."""
+        if step_id not in self.polls and len(self.polls) >= MAX_POLLS:
+            raise RoomError("This room has reached its limit of questions. Open another one.")
+        return self.polls.setdefault(step_id, Poll())
+
+    def advance(self, step_id: StepId, phase: Phase) -> None:
+        """Bring a question to a later phase; an earlier one is left as it is. What is revealed is no longer changed."""
+        poll = self.poll(step_id)
+        if phase > poll.phase:
+            poll.phase, poll.deadline = phase, None
+            if phase is Phase.REVEALED:
+                poll.first, poll.second = self._of_members(poll.first), self._of_members(poll.second)
+
+    def vote(self, member: str, step_id: StepId, answer: str, within: Phase | None) -> None:
+        """See `Rooms.vote`."""
+        self.check_member(member)
+        poll = self.poll(step_id)
+        if poll.phase is Phase.REVEALED:
+            raise RoomError("The answer has been revealed; voting is closed.")
+        if within not in (None, poll.phase):
+            raise RoomError("The class is voting again by now.")
+        votes = poll.first if poll.phase is Phase.FIRST else poll.second
+        if poll.shown is poll.phase and votes.get(member, answer) != answer:
+            raise RoomError("The votes have been shown; you can't change yours.")
+        votes[member] = answer
+
+    def check_member(self, key: str) -> None:
+        """Raises: NotInRoomError for anybody else."""
+        if key not in self.members:
+            raise NotInRoomError(NOT_IN_IT)
+
+    def state(self, seen: Seen, now: float) -> State:
+        poll = (self.polls.get(self.step_id) if self.step_id else None) or Poll()
+        teacher_here, shown = is_here(seen, TEACHER, now), poll.shown is poll.phase
+        return State(self.step_id, poll.phase, teacher_here, shown, poll.deadline, self.lesson, self.revision)
+
+    def tally(self, seen: Seen, drawn: Mapping[str, int], step_id: StepId | None, now: float) -> Tally:
+        """drawn: the revision that each member's page has drawn last; of a page that has just joined, nothing."""
+        poll = self.polls.get(step_id, Poll()) if step_id else Poll()
+        here = {member for member in self.members if is_here(seen, member, now)}
+        first, second = poll.first, poll.second
+        if poll.phase is not Phase.REVEALED:
+            first, second = self._of_members(first), self._of_members(second)
+        voted = {Phase.FIRST: first.keys(), Phase.SECOND: second.keys()}.get(poll.phase, first.keys() | second.keys())
+        pairs = tuple((first[member], again) for member, again in second.items() if member in first)
+        is_late = now - self.changed_at > BEHIND
+        behind = sum(drawn.get(member, self.revision) < self.revision for member in here) if is_late else 0
+        counts = Counter(first.values()), Counter(second.values())
+        return Tally(poll.phase, *counts, len(voted), len(here | voted), pairs, behind)
+
+    def _of_members(self, votes: Mapping[str, str]) -> dict[str, str]:
+        members = set(self.members)
+        return {member: answer for member, answer in votes.items() if member in members}
 
 
-class StoredPolls(MutableMapping[StepId, Poll]):
-    """The polls of a stored room, in order. Each is read when it is asked for: a lecture's are long, and few are asked
-    for at once."""
-
-    def __init__(self, steps: Iterable[StepId], fields: Mapping[str, str]) -> None:
-        self._steps, self._fields = dict.fromkeys(steps), fields
-        self.read: dict[StepId, Poll] = {}
-        """Those that were asked for, and may have been changed."""
-
-    def __getitem__(self, step_id: StepId) -> Poll:
-        if step_id not in self._steps:
-            raise KeyError(step_id)
-        if step_id not in self.read:
-            fields = json.loads(self._fields[_field(step_id)])
-            shown = None if fields["shown"] is None else Phase(fields["shown"])
-            self.read[step_id] = Poll(**fields | {"phase": Phase(fields["phase"]), "shown": shown})
-        return self.read[step_id]
-
-    def __setitem__(self, step_id: StepId, poll: Poll) -> None:
-        self._steps[step_id] = None
-        self.read[step_id] = poll
-
-    def __delitem__(self, step_id: StepId) -> None:
-        del self._steps[step_id]
-        self.read.pop(step_id, None)
-
-    def __contains__(self, step_id: object) -> bool:
-        return step_id in self._steps
-
-    def __iter__(self) -> Iterator[StepId]:
-        return iter(self._steps)
-
-    def __len__(self) -> int:
-        return len(self._steps)
-
-
-def _field(step_id: StepId) -> str:
-    return f"{step_id.step} {step_id.lesson}"
+def is_here(seen: Seen, who: str, now: float) -> bool:
+    return who in seen and now - seen[who] <= HERE

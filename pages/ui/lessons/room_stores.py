@@ -1,6 +1,6 @@
 """Stores rooms: in this process's memory, or in Redis, which several servers share.
 
-A store knows no rules; those are in `rooms`. It holds each room, when each of its people was connected last, what their
+A store knows no rules; those are in `room`. It holds each room, when each of its people was connected last, what their
 pages have drawn, and tells whoever listens that a room has changed.
 """
 
@@ -11,11 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from pages.ui.lessons.room import NoRoomError, Room, RoomsAwayError
+from pages.ui.lessons.room import TEACHER, NoRoomError, Room, RoomsAwayError, Seen
+from pages.ui.lessons.stored_room import fields_of, room_of
 from pages.ui.shared_redis import PATIENCE, PREFIX, shared_client
 
-TEACHER = "teacher"
-"""Stands for the teacher among those who are connected."""
 CHANGES = f"{PREFIX}room-changes"
 """The channel on which the code of each room that has changed is published."""
 LEFT_OVER_AFTER = 24 * 3600
@@ -25,8 +24,6 @@ STREAMS_LAPSE = 8.0
 AGAIN_AFTER = 1.0
 """Seconds after which a connection that was lost is tried anew."""
 T = TypeVar("T")
-Seen = Mapping[str, float]
-"""When the page of each member, and of the teacher, was connected last, on the store's clock."""
 
 
 class MemoryStore:
@@ -150,7 +147,7 @@ class RedisStore:
                 return False
             pipe.multi()
             pipe.zadd(_OPEN, {room.code: now})
-            pipe.hset(_room(room.code), mapping=room.as_fields())
+            pipe.hset(_room(room.code), mapping=fields_of(room))
             pipe.hset(_seen(room.code), TEACHER, str(now))
             pipe.expire(_seen(room.code), LEFT_OVER_AFTER).expire(_room(room.code), LEFT_OVER_AFTER)
             return True
@@ -168,7 +165,7 @@ class RedisStore:
             room, seen = _stored(pipe.hgetall(_room(code)), pipe.hgetall(_seen(code)))
             result = change(room, seen)
             pipe.multi()
-            pipe.hset(_room(code), mapping=room.as_fields())
+            pipe.hset(_room(code), mapping=fields_of(room))
             pipe.publish(CHANGES, code)
             return result
 
@@ -273,7 +270,7 @@ def _streams(code: str) -> str:
 def _stored(fields: Mapping[str, str], seen: Mapping[str, str]) -> tuple[Room, Seen]:
     if not fields:
         raise NoRoomError
-    return Room.from_fields(fields), {who: float(moment) for who, moment in seen.items()}
+    return room_of(fields), {who: float(moment) for who, moment in seen.items()}
 
 
 @contextlib.contextmanager

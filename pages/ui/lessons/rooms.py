@@ -1,7 +1,6 @@
-"""Runs rooms, in which a class votes on the questions of a lesson. Where they are stored, `room_stores` says.
+"""Runs rooms, in which a class votes on the questions of a lesson: opens, finds, changes and ends them in a store.
 
-A teacher opens a room and leads it from step to step; students join with its code. A question is voted on twice, before
-and after the class has discussed it (peer instruction, Mazur 1997), and then revealed. There are no names: teacher and
+A teacher opens a room and leads it from step to step; students join with its code. There are no names: teacher and
 students have a key each, which only their browser stores. All tabs of a browser are one student.
 """
 
@@ -11,15 +10,28 @@ import os
 import re
 import secrets
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
 from pages.ui.lessons.lesson import LONGEST_FILE
 from pages.ui.lessons.own_lessons import name_of
-from pages.ui.lessons.room import NoRoomError, NotInRoomError, Phase, Poll, Room, RoomError
-from pages.ui.lessons.room_stores import TEACHER, MemoryStore, RoomStore, Seen, room_store
+from pages.ui.lessons.room import (
+    LONGEST_ANSWER,
+    NOT_IN_IT,
+    TEACHER,
+    MemberVotes,
+    NoRoomError,
+    NotInRoomError,
+    Phase,
+    Poll,
+    Room,
+    RoomError,
+    Seen,
+    State,
+    Tally,
+)
+from pages.ui.lessons.room_stores import MemoryStore, RoomStore, room_store
 from pages.ui.session.lesson_answers import StepId
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
@@ -30,71 +42,12 @@ ROOMS_VARIABLE, SIZE_VARIABLE = "HEADSUP_ROOMS", "HEADSUP_ROOM_SIZE"
 """The environment variables that say how many rooms may be open, and how many students one takes."""
 ROOMS, MOST_ROOMS, SIZE, LARGEST_SIZE = 20, 10_000, 60, 1_000
 """What they say where they aren't set, and the most they can say."""
-MAX_POLLS, LONGEST_ANSWER = 200, 200
-"""Steps that are voted on in a room, characters of an answer."""
-HERE = 12.0
-"""Seconds that a page counts as connected after its room heard of it."""
-BEHIND = 5.0
-"""Seconds after a change by the teacher from which on a connected page that hasn't drawn it counts as behind."""
 IDLE = 2 * 3600.0
 """Seconds without the teacher after which a room ends by itself."""
 ENDED = "This room has ended, or no room has this code. Check the code, or work on your own."
-NOT_IN_IT = "You are no longer in this room. Join it again with its code."
 KEY = re.compile(r"[0-9a-f]{32}")
 """Of a member, or a teacher."""
 T = TypeVar("T")
-
-
-class Tally(NamedTuple):
-    """The votes on a step, counted: of those who are in the room, and of a question that is revealed, who were then."""
-
-    phase: Phase
-    first: Counter[str]
-    second: Counter[str]
-    voted: int
-    """Members who have voted in the present phase; once it is revealed, in any."""
-    here: int
-    """Members in the room, who could have."""
-    pairs: tuple[tuple[str, str], ...]
-    """Of each member who voted twice: the first answer and the second."""
-    behind: int
-    """Connected members whose page hasn't drawn yet what the teacher did some seconds ago."""
-
-    def changes(self, right: Callable[[str], bool]) -> tuple[int, int]:
-        """How many changed from a wrong answer to a right one, and how many from a right to a wrong."""
-        sides = Counter((right(first), right(second)) for first, second in self.pairs)
-        return sides[False, True], sides[True, False]
-
-
-class MemberVotes(NamedTuple):
-    """What one member has answered to a question, and the question's phase."""
-
-    phase: Phase = Phase.FIRST
-    first: str | None = None
-    second: str | None = None
-
-    @property
-    def given(self) -> list[str]:
-        """The answers that there are, at most two."""
-        return [answer for answer in (self.first, self.second) if answer is not None]
-
-
-class State(NamedTuple):
-    """What a student's page shows; equal states look the same."""
-
-    step_id: StepId | None
-    """Where the teacher has the room; None while students navigate freely."""
-    phase: Phase
-    """Of the question there."""
-    teacher_here: bool
-    shown: bool = False
-    """Whether the class has seen the votes of this phase."""
-    deadline: float | None = None
-    """See `Poll`; `Rooms.left` tells how far off it is."""
-    lesson: str = ""
-    """The name of the teacher's own lesson that the room has; "" for none."""
-    revision: int = 0
-    """See `Room`."""
 
 
 class Versions(NamedTuple):
@@ -144,7 +97,7 @@ class Rooms:
         if not self._read(code, lambda room, seen: key in room.members):
             admit()
             now = self.store.now()
-            self._update(code, lambda room, seen: self._enter(room, seen, key, now))
+            self._update(code, lambda room, seen: room.enter(key, seen, now, self.size))
         self._see(code, key)
         return code, key
 
@@ -169,9 +122,8 @@ class Rooms:
         now = self.store.now()
 
         def look(room: Room, seen: Seen) -> State:
-            if member not in room.members:
-                raise NotInRoomError(NOT_IN_IT)
-            return _state(room, seen, now)
+            room.check_member(member)
+            return room.state(seen, now)
 
         state = self._read(code, look)
         self._see(code, member)
@@ -183,7 +135,7 @@ class Rooms:
         """What the teacher's page shows."""
         now = self.store.now()
         self._see_teacher(code, key)
-        return self._read(code, lambda room, seen: _state(room, seen, now))
+        return self._read(code, lambda room, seen: room.state(seen, now))
 
     def versions(self, code: str, connected: Iterable[str] = ()) -> Versions:
         """What the pages of a room show now. connected: the keys of those whose pages follow it."""
@@ -191,8 +143,8 @@ class Rooms:
 
         def look(room: Room, seen: Seen) -> tuple[Versions, dict[str, float]]:
             people = {TEACHER if key == room.key else key: now for key in connected if key in {room.key, *room.members}}
-            state = _state(room, {**seen, **people}, now)
-            tally = _tally(room, {**seen, **people}, drawn, state.step_id, now)
+            state = room.state({**seen, **people}, now)
+            tally = room.tally({**seen, **people}, drawn, state.step_id, now)
             student, teacher = (blake2b(repr(it).encode(), digest_size=8).hexdigest() for it in (state, (state, tally)))
             return Versions(room.key, frozenset(room.members), teacher, student), people
 
@@ -223,27 +175,19 @@ class Rooms:
 
     def lesson(self, code: str, key: str) -> str:
         """The text of the room's own lesson, for who is in it; "" for none."""
-        if not self._read(code, lambda room, seen: key in room.members or _is_key(room, key)):
+        if not self._read(code, lambda room, seen: key in room.members or room.is_led_by(key)):
             raise NotInRoomError(NOT_IN_IT)
         return self.store.lesson(code)
 
     def advance(self, code: str, key: str, step_id: StepId, phase: Phase) -> None:
         """Bring the question of a step to a later phase; an earlier one is left as it is."""
-
-        def change(room: Room, seen: Seen) -> None:
-            poll = _poll(room, step_id)
-            if phase > poll.phase:
-                poll.phase, poll.deadline = phase, None
-                if phase is Phase.REVEALED:
-                    poll.first, poll.second = (_of_members(room, votes) for votes in (poll.first, poll.second))
-
-        self._lead(code, key, change)
+        self._lead(code, key, lambda room, seen: room.advance(step_id, phase))
 
     def show(self, code: str, key: str, step_id: StepId) -> None:
         """Record that the class sees how it voted on a step: from now on no vote of this phase is changed."""
 
         def change(room: Room, seen: Seen) -> None:
-            poll = _poll(room, step_id)
+            poll = room.poll(step_id)
             poll.shown = poll.phase
 
         self._lead(code, key, change)
@@ -253,7 +197,7 @@ class Rooms:
         now = self.store.now()
 
         def change(room: Room, seen: Seen) -> None:
-            poll = _poll(room, step_id)
+            poll = room.poll(step_id)
             poll.deadline = max(poll.deadline or 0.0, now) + seconds
 
         self._lead(code, key, change)
@@ -269,21 +213,7 @@ class Rooms:
         """
         if not 0 < len(answer) <= LONGEST_ANSWER:
             raise RoomError(f"An answer has between 1 and {LONGEST_ANSWER} characters; this one has {len(answer)}.")
-
-        def change(room: Room, seen: Seen) -> None:
-            if member not in room.members:
-                raise NotInRoomError(NOT_IN_IT)
-            poll = _poll(room, step_id)
-            if poll.phase is Phase.REVEALED:
-                raise RoomError("The answer has been revealed; voting is closed.")
-            if within not in (None, poll.phase):
-                raise RoomError("The class is voting again by now.")
-            votes = poll.first if poll.phase is Phase.FIRST else poll.second
-            if poll.shown is poll.phase and votes.get(member, answer) != answer:
-                raise RoomError("The votes have been shown; you can't change yours.")
-            votes[member] = answer
-
-        self._update(code, change)
+        self._update(code, lambda room, seen: room.vote(member, step_id, answer, within))
         self._see(code, member)
 
     def votes_of(self, code: str, member: str, *steps: StepId) -> dict[StepId, MemberVotes]:
@@ -302,7 +232,7 @@ class Rooms:
         """The votes on a step, for the teacher."""
         now, drawn = self.store.now(), self.store.drawn(code)
         self._see_teacher(code, key)
-        return self._read(code, lambda room, seen: _tally(room, seen, drawn, step_id, now))
+        return self._read(code, lambda room, seen: room.tally(seen, drawn, step_id, now))
 
     def tallies(self, code: str, key: str) -> dict[StepId, Tally]:
         """The votes on every step that was voted on, for the teacher."""
@@ -310,7 +240,7 @@ class Rooms:
         self._see_teacher(code, key)
 
         def look(room: Room, seen: Seen) -> dict[StepId, Tally]:
-            found = {step_id: _tally(room, seen, drawn, step_id, now) for step_id in room.polls}
+            found = {step_id: room.tally(seen, drawn, step_id, now) for step_id in room.polls}
             return {step_id: tally for step_id, tally in found.items() if tally.first or tally.second}
 
         return self._read(code, look)
@@ -322,18 +252,6 @@ class Rooms:
 
     def __len__(self) -> int:
         return self.store.open_since(self.store.now() - IDLE)
-
-    def _enter(self, room: Room, seen: Seen, member: str, now: float) -> None:
-        if member in room.members:
-            return
-        if len(room.members) >= self.size:  # then whoever has been away for longest leaves it
-            away = min(room.members, key=lambda key: seen.get(key, 0.0))
-            if _is_here(seen, away, now):
-                raise RoomError(
-                    f"This room is full: it takes {self.size:,} students. Ask your teacher, or work on your own."
-                )
-            room.members.remove(away)
-        room.members.append(member)
 
     def _read(self, code: str, look: Callable[[Room, Seen], T]) -> T:
         return self._found(code, look, self.store.read)
@@ -370,55 +288,12 @@ class Rooms:
 
     def _see_teacher(self, code: str, key: str) -> None:
         """Note that the teacher is connected. RoomError for anybody else."""
-        if not self._read(code, lambda room, seen: _is_key(room, key)):
+        if not self._read(code, lambda room, seen: room.is_led_by(key)):
             raise NoRoomError("Only the teacher who opened this room can do that.")
         self._see(code, TEACHER)
 
     def _see(self, code: str, who: str) -> None:
         self.store.see(code, {who: self.store.now()})
-
-
-def _state(room: Room, seen: Seen, now: float) -> State:
-    poll = room.polls.get(room.step_id) if room.step_id else None
-    poll = poll or Poll()
-    teacher_here, shown = _is_here(seen, TEACHER, now), poll.shown is poll.phase
-    return State(room.step_id, poll.phase, teacher_here, shown, poll.deadline, room.lesson, room.revision)
-
-
-def _is_key(room: Room, key: str) -> bool:
-    """Whether a key is the teacher's."""
-    return secrets.compare_digest(room.key.encode(), key.encode())
-
-
-def _tally(room: Room, seen: Seen, drawn: Mapping[str, int], step_id: StepId | None, now: float) -> Tally:
-    poll = room.polls.get(step_id, Poll()) if step_id else Poll()
-    here = {member for member in room.members if _is_here(seen, member, now)}
-    first, second = poll.first, poll.second
-    if poll.phase is not Phase.REVEALED:
-        first, second = _of_members(room, first), _of_members(room, second)
-    voted = {Phase.FIRST: first.keys(), Phase.SECOND: second.keys()}.get(poll.phase, first.keys() | second.keys())
-    pairs = tuple((first[member], again) for member, again in second.items() if member in first)
-    behind = 0
-    if now - room.changed_at > BEHIND:  # of a page that has just joined, nothing is drawn yet
-        behind = sum(drawn.get(member, room.revision) < room.revision for member in here)
-    return Tally(
-        poll.phase, Counter(first.values()), Counter(second.values()), len(voted), len(here | voted), pairs, behind
-    )
-
-
-def _of_members(room: Room, votes: Mapping[str, str]) -> dict[str, str]:
-    members = set(room.members)
-    return {member: answer for member, answer in votes.items() if member in members}
-
-
-def _poll(room: Room, step_id: StepId) -> Poll:
-    if step_id not in room.polls and len(room.polls) >= MAX_POLLS:
-        raise RoomError("This room has reached its limit of questions. Open another one.")
-    return room.polls.setdefault(step_id, Poll())
-
-
-def _is_here(seen: Seen, who: str, now: float) -> bool:
-    return who in seen and now - seen[who] <= HERE
 
 
 def tidy(code: str) -> str:

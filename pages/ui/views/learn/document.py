@@ -10,13 +10,9 @@ from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import Lesson, View
 from pages.ui.lessons.measure_setup import NotMeasurableYet
 from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
-from pages.ui.lessons.questions import right_of
 from pages.ui.markdown import passage, plain
 from pages.ui.printable_html import as_html, inline
 from pages.ui.views.learn.answer_wording import Wording, wording_of
-
-MAX_TOKENS = 120
-"""Of a prompt of which one is to be chosen."""
 
 
 def lesson_document(lesson: Lesson, view: Callable[[View], dict[str, Any]]) -> dict[str, Any]:
@@ -72,19 +68,16 @@ def _words(words: Words | None, values: MeasuredValues) -> str:
 def _question(wording: Wording) -> dict[str, Any]:
     """One question, as `lessons/questions.js` describes it. right: None where that can't be computed."""
     question, values = wording.question, wording.values
-    asked = {name: getattr(question, name) for name in ("kind", "low", "high", "step", "near", "unit")}
+    asked: dict[str, Any] = {"kind": question.kind}
     asked |= {"text": "", "options": [], "picture": None, "right": None, "later": "", "isComing": False, "problem": ""}
     try:
         asked["text"] = inline(question.text.filled(values, passage))
         asked["options"] = [inline(option.filled(values, passage)) for option in question.options]
-        if question.kind == "token":
-            asked["options"] = wording.setup.tokenizer.labels(wording.setup.read[:MAX_TOKENS])
-        if question.kind == "cell":
-            asked["picture"] = wording.picture and wording.picture._asdict()
+        asked |= question.drawn(wording.link)
     except ExpressionError as error:
         return asked | {"problem": f"This question can't be asked here: {error}."}
     try:
-        asked["right"] = right_of(question, values)
+        asked["right"] = question.right_of(values)
     except NotMeasurableYet as error:
         asked |= {"later": f"The correct one isn't known yet: {error}.", "isComing": True}
     except ExpressionError as error:

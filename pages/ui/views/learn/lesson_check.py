@@ -18,9 +18,7 @@ from pages.ui.lessons.lesson import BLOCKS, FENCE, Lesson, Step, View, examine
 from pages.ui.lessons.measure_registry import MeasureCall
 from pages.ui.lessons.measure_setup import MeasureError, NotMeasurableYet, Setup
 from pages.ui.lessons.measured_values import MeasuredValues, failed_claims
-from pages.ui.lessons.questions import is_right, right_of
 from pages.ui.models import library
-from pages.ui.views.learn.answer_wording import Wording
 from transformer import ModelConfig, Tokenizer, attention_modules
 
 
@@ -142,7 +140,7 @@ class _Step:
             return
         view = self.lesson.view_at(self.number)
         try:
-            what = _question_finding(Wording(question, view.parameters if view else {}, self.values))
+            what = question.flaw(question.right_of(self.values), view.parameters if view else {})
         except ExpressionError as error:
             measured = ", ".join(f"{name} = {_short(self.values[name])}" for name in sorted(question.needed))
             what = f"{error}; measured: {measured or 'nothing'}"
@@ -258,24 +256,6 @@ def _head_finding(config: ModelConfig, setup: Setup, layer: int | None, head: in
     for name, number, count in (("layer", layer, len(kinds[kind])), ("head", head, config.n_heads)):
         if number is not None and not 0 <= number < count:
             return f"{setup.model} has no {name} {number}; write {f'0 to {count - 1}' if count > 1 else '0'}"
-    return ""
-
-
-def _question_finding(wording: Wording) -> str:
-    """What is wrong with a question; "" for nothing. Raises ExpressionError where nothing comes out as right."""
-    question = wording.question
-    right = right_of(question, wording.values)
-    if question.kind == "number":
-        if not question.low <= right <= question.high:
-            return f"right comes to {_short(right)}, off the slider; write a low and a high around it"
-        if is_right(question, right, (question.low + question.high) / 2):
-            return f"the slider starts where it is already right ({_short(right)}); move low or high"
-    if question.kind == "order" and is_right(question, right, list(range(len(question.options)))):
-        return "the options are in the correct order already; write them in another one"
-    if question.kind == "token" and right[0] not in range(len(wording.setup.read)):
-        return f"right comes to position {right[0]}, which the prompt of the view doesn't have"
-    if question.kind == "cell" and wording.picture is None:
-        return "a question of the kind cell needs a view of a model with attention"
     return ""
 
 

@@ -11,7 +11,6 @@ from pages.ui.frame.widgets import Binding
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.lesson_files import Unreadable
-from pages.ui.lessons.questions import is_right
 from pages.ui.lessons.room import Phase
 from pages.ui.markdown import counted, plain
 from pages.ui.session.lesson_answers import Answers, Response, StepId
@@ -224,5 +223,5 @@ def _marked(wording: Wording, step_id: StepId, response: Response) -> Iterator[s
         if answer is None:
             yield from ("", "")
         else:
-            marks = "" if right is None else "yes" if is_right(wording.question, right, answer) else "no"
+            marks = "" if right is None else "yes" if wording.question.is_right(right, answer) else "no"
             yield from (wording.bare(answer), marks)

@@ -12,7 +12,6 @@ from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson, Step, View
 from pages.ui.lessons.own_lessons import is_own
-from pages.ui.lessons.questions import fits
 from pages.ui.lessons.room import Phase, answer_of
 from pages.ui.models import library
 from pages.ui.session.lesson_answers import Response, StepId, from_text
@@ -237,4 +236,4 @@ def _can_be(step_id: StepId, response: Response) -> bool:
 
 
 def _fits(step: Step, response: Response) -> bool:
-    return fits(step.question, response.first) and fits(step.question, response.last)
+    return step.question is not None and all(map(step.question.fits, (response.first, response.last)))

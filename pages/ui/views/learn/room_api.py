@@ -19,11 +19,19 @@ from starlette.exceptions import HTTPException
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.own_lessons import is_own, name_of, own_lesson
-from pages.ui.lessons.questions import fits
-from pages.ui.lessons.room import NoRoomError, Phase, RoomError, RoomsAwayError, TooOftenError, answer_of, as_text
+from pages.ui.lessons.room import (
+    MemberVotes,
+    NoRoomError,
+    Phase,
+    RoomError,
+    RoomsAwayError,
+    TooOftenError,
+    answer_of,
+    as_text,
+)
 from pages.ui.lessons.room_attempts import Attempts
 from pages.ui.lessons.room_events import HEADER, RoomEvents
-from pages.ui.lessons.rooms import KEY, MemberVotes, Rooms, tidy
+from pages.ui.lessons.rooms import KEY, Rooms, tidy
 from pages.ui.session.lesson_answers import StepId
 from pages.ui.session.session_store import without_session
 from pages.ui.shared_redis import buckets
@@ -132,7 +140,8 @@ def app_of(rooms: Callable[[], Rooms], events: RoomEvents, counts: Counts | None
         code, step_id = tidy(code), StepId(vote.lesson, vote.step)
         rooms().state(code, key)  # whose members alone are told what fits
         opened = _lesson(code, key, step_id)
-        if opened is None or not fits(opened.steps[vote.step].question, vote.answer):
+        question = opened and opened.steps[vote.step].question
+        if question is None or not question.fits(vote.answer):
             raise ApiError(400, "There is no question to which this can be an answer.", "answer")
         rooms().vote(code, key, step_id, as_text(vote.answer), vote.phase)
         return {}

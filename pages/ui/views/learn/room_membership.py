@@ -15,8 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 from pages.ui.components.room_membership import Found
 from pages.ui.frame.state import visitor
 from pages.ui.lessons.own_lessons import name_of
-from pages.ui.lessons.room import NoRoomError, NotInRoomError, Phase, RoomError, RoomsAwayError
-from pages.ui.lessons.rooms import ENDED, MemberVotes, State, all_rooms, tidy
+from pages.ui.lessons.room import MemberVotes, NoRoomError, NotInRoomError, Phase, RoomError, RoomsAwayError, State
+from pages.ui.lessons.rooms import ENDED, all_rooms, tidy
 from pages.ui.session.lesson_answers import StepId
 from pages.ui.session.session_store import session_record
 

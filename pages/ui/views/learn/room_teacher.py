@@ -15,11 +15,11 @@ from pages.ui.components.room_membership import private_link
 from pages.ui.components.votes import Bar, Line, votes
 from pages.ui.frame import widgets
 from pages.ui.frame.url_parameters import embedded
-from pages.ui.lessons.questions import Answer
-from pages.ui.lessons.room import Phase, RoomError, answer_of, as_text
-from pages.ui.lessons.rooms import State, Tally, all_rooms
+from pages.ui.lessons.questions import Choose, Number
+from pages.ui.lessons.room import Phase, RoomError, State, Tally, answer_of, as_text
+from pages.ui.lessons.rooms import all_rooms
 from pages.ui.markdown import counted, plain
-from pages.ui.session.lesson_answers import StepId
+from pages.ui.session.lesson_answers import Answer, StepId
 from pages.ui.tables import as_csv
 from pages.ui.views.learn import room_membership, visitor_lessons
 from pages.ui.views.learn.answer_wording import Wording, wording_at
@@ -132,7 +132,7 @@ def show_tally(step_id: StepId, wording: Wording, right: Callable[[Answer], bool
 def _draw_votes(tally: Tally, wording: Wording, right: Callable[[Answer], bool] | None) -> None:
     rounds, question = _rounds(tally), wording.question
     scrolls = st.session_state.get(SCROLLS, 0)
-    if question.kind == "number":
+    if isinstance(question, Number):
         correct = wording.correct() if right is not None else None
         line = Line(
             question.low,
@@ -293,7 +293,7 @@ def _bars(tally: Tally, wording: Wording, right: Callable[[Answer], bool] | None
     """A bar for each option of a choice; of other questions for each answer given, the most frequent first."""
     both = tally.first + tally.second
     given = [answer for answer, _ in both.most_common()]
-    if wording.question.kind == "choose":
+    if isinstance(wording.question, Choose):
         given = [as_text(number) for number in range(len(wording.question.options))]
     answers, rest = given[:MAX_BARS], given[MAX_BARS:]
     counts = [votes for _, votes in _rounds(tally)]

@@ -10,7 +10,6 @@ from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.saved_view import open_page
 from pages.ui.host.shell import step_view
-from pages.ui.lessons.questions import is_right
 from pages.ui.lessons.room import Phase
 from pages.ui.markdown import counted, plain
 from pages.ui.models import library
@@ -75,7 +74,7 @@ def _show_to_class(entered: OpenedStep) -> None:
         room_teacher.controls(entered.step_id)
         if wording := wording_of(entered.lesson, entered.step_id.step):
             right = wording.right() if entered.is_revealed else None
-            tells = None if right is None else partial(is_right, wording.question, right)
+            tells = None if right is None else partial(wording.question.is_right, right)
             room_teacher.show_tally(entered.step_id, wording, tells)
     drawer("found")
 

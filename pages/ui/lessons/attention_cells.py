@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from pages.ui.computations import activations
 from pages.ui.lessons.measure_setup import Setup
-from pages.ui.lessons.questions import Question
 from pages.ui.markdown import code
 from pages.ui.models import library
 from transformer import attention_modules
@@ -36,11 +35,14 @@ class Picture(NamedTuple):
         return f"{names[0]} ({cell[0]}) looks at {names[1]} ({cell[1]})"
 
 
-def picture(question: Question, link: Mapping[str, str]) -> Picture | None:
-    """That of the head that is asked for; None in a model without attention. link: the parameters of the view."""
+def picture(link: Mapping[str, str], layer: int | None, head: int | None, attention: str) -> Picture | None:
+    """The picture of a head; None in a model without attention.
+
+    link: the parameters of the view, which say what layer, head and attention leave open.
+    """
     setup = Setup.of(link, {})
     kinds = attention_modules(library.config(setup.name))
-    wish = question.attention or link.get("attention", "")
+    wish = attention or link.get("attention", "")
     kind = wish if wish in kinds else next(reversed(kinds), "")
     if not kind:
         return None
@@ -53,14 +55,11 @@ def picture(question: Question, link: Mapping[str, str]) -> Picture | None:
     begins = [0 if kind in ("encoder", "cross") else setup.begin] * 2
     first = [max(len(tokens) - MAX_CELLS, 0) for tokens in (queries, keys)]
     labels = setup.tokenizer.labels
-    layer, head = (
-        own if own is not None else link.get(name, "0")[:4]
-        for name, own in (("layer", question.layer), ("head", question.head))
-    )
+    at = {name: link.get(name, "0")[:4] if own is None else own for name, own in (("layer", layer), ("head", head))}
     return Picture(
         labels(queries[first[0] :]),
         labels(keys[first[1] :]),
         (begins[0] + first[0], begins[1] + first[1]),
         causal=kind in ("self", "decoder"),
-        label=f"The cells of head {head} of layer {layer}",
+        label=f"The cells of head {at['head']} of layer {at['layer']}",
     )
