@@ -8,8 +8,7 @@ import pytest
 import tokenizers
 
 from pages.ui.lessons.lesson import read_lesson
-from pages.ui.views.learn.handout import handout
-from pages.ui.views.learn.site_lessons import site_document
+from pages.ui.views.learn.site_lessons import handout, site_document
 from tests.browser.attention_page import until
 from tests.browser.test_site_browser import SHOWN, served
 from transformer import Checkpoint, ModelCard, ModelConfig, Tokenizer, build_model, record_pass, show

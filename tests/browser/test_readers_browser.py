@@ -11,8 +11,7 @@ import pytest
 from PIL import Image
 
 from pages.ui.lessons.lesson import read_lesson
-from pages.ui.views.learn.handout import handout
-from pages.ui.views.learn.site_lessons import site_document
+from pages.ui.views.learn.site_lessons import handout, site_document
 from tests.browser.attention_page import until
 from transformer import Checkpoint, ModelCard, ModelConfig, Tokenizer, build_model, save_checkpoint, show
 from transformer.frontend.site import write_site

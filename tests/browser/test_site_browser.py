@@ -293,6 +293,9 @@ def test_a_lesson_is_answered_and_shows_what_it_asked_about(new_window, opened, 
         assert "park at position 15,yes" in answers.value.path().read_text(encoding="utf-8")
         page.reload()  # the answer is there still
         expect(page.get_by_role("status").first).to_have_text("Correct: park at position 15.")
+        page.get_by_role("link", name="Handout to print").click()
+        expect(page.get_by_role("heading", name="Answers")).to_be_visible()
+        assert page.locator("figure .cell").count() > 20  # a head's weights, on paper
 
 
 def test_a_browser_of_2022_runs_the_site_saved_pages_and_lesson_files(new_window, folder, checkpoints, lesson):

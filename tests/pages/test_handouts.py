@@ -15,8 +15,15 @@ from pages.ui.lessons.lesson import Lesson, View, read_lesson
 from pages.ui.lessons.measure_setup import DEFAULT_MODEL
 from pages.ui.printable_html import ATTRIBUTES, as_html, document, formula, inline
 from pages.ui.views.learn import site_lessons
-from pages.ui.views.learn.handout import handout_document
-from pages.ui.views.learn.site_lessons import file_bytes, lesson_file, lesson_named, on_site, site_document, too_large
+from pages.ui.views.learn.site_lessons import (
+    file_bytes,
+    handout_document,
+    lesson_file,
+    lesson_named,
+    on_site,
+    site_document,
+    too_large,
+)
 from pages.ui.views.learn.still_view import still_view
 from pages.ui.views.learn.teachers_page import GUIDE, sheet
 from tests import learn_page as learning
@@ -145,12 +152,12 @@ def test_what_is_right_stands_at_the_end_of_a_handout_and_nowhere_before():
     asked, told = sheets(read_lesson("small", LESSON))
     assert "Sure &lt;i&gt;indeed&lt;/i&gt;" in asked and "Not at all" in asked and "It says 99.95%." in asked
     assert "At place 5." in told and "At place 5." not in asked
-    assert "Not at all" not in told and told.count("<svg") == 2, "the same picture isn't drawn twice"
+    assert "Not at all" not in told and told.count("<figure") == 2, "the same picture isn't drawn twice"
     first, second, third = (part for part in asked.split('<section class="part">') if "<h2>" in part)
     assert "fold the sheet here" in first and "fold the sheet here" in second and "fold the sheet" not in third
-    assert "<svg" not in first + second and "<code>R</code>" in second
+    assert "<figure" not in first + second and "<code>R</code>" in second
     assert third.count('<td class="cell"></td>') == 6, "an empty picture, to be marked"
-    (seen,) = {svg.count("<rect") for svg in re.findall("<svg.*?</svg>", told)[:1]}
+    (seen,) = {figure.count('class="cell"') for figure in re.findall("<figure.*?</figure>", told)[:1]}
     assert seen == 15 * 16 / 2, "a cell for each weight that the mask leaves"
     assert "<code>7</code> (2) looks at <code>k</code> (0)" in told
     found = Elements(asked + told)
@@ -214,7 +221,7 @@ def test_where_its_models_would_make_it_too_large_it_says_so_and_has_pictures(mo
     page = lesson_file(lesson)
     data, models = held(page)
     assert data["note"] == too_large(lesson) and models == []
-    assert all("<img" in step["view"]["picture"] or "<svg" in step["view"]["picture"] for step in data["steps"])
+    assert all("<figure" in step["view"]["picture"] for step in data["steps"])
     assert file_bytes(lesson) == pytest.approx(len(page.encode()), rel=0.3)
 
 
@@ -228,7 +235,7 @@ def test_every_view_of_the_course_is_live_or_a_picture():
     ]
     assert len({view.page for _, view in views}) == 7
     for name, view in views:
-        assert site_lessons.is_live(view) or re.search("<svg|<img|<table", still_view(view)), (name, view)
+        assert site_lessons.is_live(view) or "<figure" in still_view(view), (name, view)
 
 
 def test_a_picture_of_what_isn_t_there_is_left_out_and_no_text_becomes_an_element():
@@ -256,7 +263,7 @@ def test_a_site_shows_pictures_of_a_model_that_it_lacks_and_without_these_says_w
     lesson = replace(lesson_named(SHORT), needs="stories", get="See *The models*.")
     live, pictures = (on_site(lesson, models) for models in (["stories", DEFAULT_MODEL], [DEFAULT_MODEL]))
     of_views = [[step["view"]["picture"] for step in data["steps"] if step["view"]] for data in (live, pictures)]
-    assert set(of_views[0]) == {None} and all("<svg" in picture for picture in of_views[1])
+    assert set(of_views[0]) == {None} and all("<figure" in picture for picture in of_views[1])
     assert "note" not in live and "“stories” isn't on this site" in pictures["note"]
     listed = on_site(replace(lesson, needs="away"), ["stories"])
     assert listed["steps"] == [] and "“away”, which isn't on this site" in listed["note"]

@@ -10,7 +10,7 @@ from pages.ui.lessons.lesson import LONGEST_FILE
 from pages.ui.lessons.own_lessons import name_of
 from pages.ui.session import session_store
 from pages.ui.views.learn import lesson_upload, visitor_lessons
-from pages.ui.views.learn.handout import handout_document
+from pages.ui.views.learn.site_lessons import handout_document
 from tests import learn_page as learning
 from tests.app_driver import checked, component, link_of, start, tell_page
 from tests.frontend_calls import frontend

@@ -110,7 +110,7 @@ export function putHtml(element, html) {
   /** @type {NodeListOf<HTMLElement>} */
   const styled = element.querySelectorAll("[data-style]");
   for (const part of styled) part.style.cssText = part.dataset.style;
-  for (const data of element.querySelectorAll("code, dd, math, svg")) {
+  for (const data of element.querySelectorAll("code, dd, math, svg, .cells")) {
     data.setAttribute("translate", "no");
     data.classList.add("notranslate"); // the attribute is HTML's: formulas and drawings have the class
   }

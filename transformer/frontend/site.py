@@ -169,8 +169,8 @@ def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, byt
 def handout_page(title: str, lesson: Mapping[str, Any], style: str) -> str:
     """A lesson on paper, as one HTML file that needs no network. title: a text. lesson: its document."""
     script = script_in_html(bundle(FOLDER / "lessons" / "handout_page.js"))
-    main = f'{WITHOUT_SCRIPTS}\n{PROBLEM}<main data-part="handout"></main>'
-    return in_one_file(title, style, script, main, {"about": as_json(lesson)})
+    main = f'{WITHOUT_SCRIPTS}\n{PROBLEM}<main class="handout" data-part="handout"></main>'
+    return in_one_file(title, f"{style}\n{sheets('lessons/handout.css')}", script, main, {"about": as_json(lesson)})
 
 
 def models_of(lesson: Mapping[str, Any]) -> list[str]:
@@ -182,7 +182,7 @@ def models_of(lesson: Mapping[str, Any]) -> list[str]:
 
 def style() -> str:
     """The style sheet of all pages."""
-    return sheets("type_scale.css", *STYLES, "site/site.css", "paper.css")
+    return sheets("type_scale.css", *STYLES, "site/site.css", "lessons/handout.css", "paper.css")
 
 
 def icon(size: int) -> bytes:

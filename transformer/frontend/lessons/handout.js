@@ -5,7 +5,7 @@ import { escaped, onPaper, solution } from "./questions.js";
 /** @import { Step } from "./step.js" */
 
 /**
- * @typedef {Step & { view: { page: string, opened: "before" | "after", picture: string | null } | null }} PrintedStep picture: HTML
+ * @typedef {Step & { view: { page: string, opened: "before" | "after", onPaper: string } | null }} PrintedStep onPaper: what of the view is printed, as HTML
  * @typedef {{ title: string, minutes: number, aims: string[], steps: PrintedStep[] }} PrintedLesson
  */
 
@@ -22,7 +22,7 @@ export function handout({ title, minutes, aims, steps }) {
   const answers = [];
   let drawn = "";
   steps.forEach((step, at) => {
-    const picture = step.view?.picture ?? "";
+    const picture = step.view?.onPaper ?? "";
     const fresh = picture === drawn ? "" : picture; // the same isn't drawn twice in a row
     drawn = picture || drawn;
     const ends = step.question !== null && at + 1 < steps.length;

@@ -16,6 +16,7 @@ import { needsModel } from "../page/view_data.js";
 import { WhatIfView } from "../what_if/view.js";
 import { keepOffline } from "../site/offline.js";
 import { Models, embeddedModel, fetched } from "../site/models.js";
+import { handout } from "./handout.js";
 import { inWords, isRight, lastOf } from "./questions.js";
 import { ALONE, StepView, bare, html, stateOf } from "./step.js";
 /** @import { ListedModel } from "../page/shell.js" */
@@ -23,7 +24,7 @@ import { ALONE, StepView, bare, html, stateOf } from "./step.js";
 /** @import { Step } from "./step.js" */
 
 /**
- * @typedef {{ page: string, link: string, opened: "before" | "after", picture: string | null, below: string }} View picture: of one that isn't computed
+ * @typedef {{ page: string, link: string, opened: "before" | "after", picture: string | null, below: string, onPaper: string }} View picture: of one that isn't computed; onPaper: as `handout.js` has it
  *
  * @typedef {{ name: string, title: string, asks: string, minutes: number, aims: string[], steps: (Step & { view: View | null })[], note?: string }} Lesson texts are HTML
  */
@@ -117,6 +118,7 @@ function showStep(lesson, number) {
   if (number + 1 < lesson.steps.length) button(moves, "Next", () => go(number + 1), "act first");
   else node("span", "", moves).textContent = "This was the last step.";
   button(moves, "Save my answers", () => saveAnswers(lesson));
+  Object.assign(node("a", "act", moves), { href: `${isFile ? "" : "Learn/"}?${new URLSearchParams({ lesson: lesson.name, handout: "1" })}`, textContent: "Handout to print" });
   if (!isFile) Object.assign(node("a", "act", moves), { href: "Learn/", textContent: "All lessons" });
 }
 
@@ -186,7 +188,10 @@ export async function startLessons() {
     const response = await fetch(new URL(`lessons/${name}.json`, document.baseURI)).catch(() => null);
     if (response?.ok) lesson = await response.json();
   }
-  if (lesson) showStep(lesson, Math.min(Math.max(Number(parameters.get("place_in_lesson") ?? 1) - 1 || 0, 0), lesson.steps.length - 1));
+  if (lesson && parameters.has("handout")) {
+    parts.lesson.classList.add("handout");
+    putHtml(parts.lesson, handout(lesson));
+  } else if (lesson) showStep(lesson, Math.min(Math.max(Number(parameters.get("place_in_lesson") ?? 1) - 1 || 0, 0), lesson.steps.length - 1));
   else showList(lessons);
   parts.lesson.dataset.state = "shown";
   if (!isFile) keepOffline();

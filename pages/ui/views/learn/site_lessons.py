@@ -1,4 +1,4 @@
-"""Makes of lessons what a static site and a file of one lesson show: HTML, and what is right, measured on making it."""
+"""Makes what a static site, a file of one lesson and a handout show of lessons, and measures what is right."""
 
 import contextlib
 from collections.abc import Collection
@@ -8,19 +8,29 @@ from typing import Any
 
 from pages.ui.frame import url_parameters as links
 from pages.ui.lessons import lesson_files
+from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.lessons.lesson import Lesson, View
-from pages.ui.lessons.measure_setup import DEFAULT_MODEL
+from pages.ui.lessons.measure_setup import DEFAULT_MODEL, Setup
 from pages.ui.lessons.recorded_training import instead_of_a_visitor_s
 from pages.ui.models import library
-from pages.ui.printable_html import inline
+from pages.ui.printable_html import STYLE, inline
 from pages.ui.views.learn.document import lesson_document
-from pages.ui.views.learn.still_view import effects_map, still_view
+from pages.ui.views.learn.still_view import attention_picture, effects_map, still_view
 from transformer import load_checkpoint
 from transformer.checkpoints.folder import list_checkpoints
 from transformer.commands import SHIPPED
 from transformer.frontend.html_page import in_words
 from transformer.frontend.live_model import weights_of
-from transformer.frontend.site import MOST_OF_FILE, PAGES, WITHOUT_MODEL, described, lesson_page, models_of, write_site
+from transformer.frontend.site import (
+    MOST_OF_FILE,
+    PAGES,
+    WITHOUT_MODEL,
+    described,
+    handout_page,
+    lesson_page,
+    models_of,
+    write_site,
+)
 
 OF_PAGE, OF_MODEL, PICTURE = 690_000, 60_000, 20_000
 """Bytes, about: of a file's scripts, styles and texts; of what is said of a model beside its weights; of a picture."""
@@ -139,4 +149,30 @@ def _view(view: View, may_be_live: bool) -> dict[str, Any]:
     if picture is None and view.page == "What if" and chosen.question == "ablation" and not chosen.changes:
         below = effects_map(view)
     link = view.link.removeprefix("?")
-    return {"page": view.page, "link": link, "opened": opened, "picture": picture, "below": below}
+    shown = {"page": view.page, "link": link, "opened": opened}
+    return shown | {"picture": picture, "below": below, "onPaper": _printed(view)}
+
+
+def handout(lesson: Lesson) -> str:
+    """A lesson as one HTML page, which needs no network and prints well."""
+    return handout_page(lesson.title, handout_document(lesson), STYLE)
+
+
+def handout_document(lesson: Lesson) -> dict[str, Any]:
+    """What a handout is drawn of."""
+    return lesson_document(lesson, _on_paper)
+
+
+def _on_paper(view: View) -> dict[str, Any]:
+    return {"page": view.page, "opened": view.opened, "onPaper": _printed(view)}
+
+
+def _printed(view: View) -> str:
+    """The head that a view of the page Attention shows, if it is small enough."""
+    link = view.parameters
+    if view.page == "Attention" and {"layer", "head"} <= link.keys():
+        with contextlib.suppress(
+            ExpressionError, ValueError, IndexError
+        ):  # a page shows what is wrong with such a view
+            return attention_picture(link, Setup.of(link, {}), int(link["layer"]), int(link["head"]))
+    return ""

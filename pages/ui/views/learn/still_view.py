@@ -1,6 +1,6 @@
 """Draws what a step's view shows as a still picture with its numbers, in HTML, for pages that can't compute it.
 
-Dimensions: vocab, part.
+Dimensions: vocab, part, query, key.
 """
 
 import base64
@@ -19,7 +19,6 @@ from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.recorded_training import losses_shown
 from pages.ui.models import library
 from pages.ui.number_format import percent
-from pages.ui.views.learn.attention_svg import pattern_svg
 from pages.ui.views.what_if.ablation_map import AblationMap, matrices_of
 from transformer import attention_modules, trace_pass
 from transformer.api.tensors import tensor
@@ -73,9 +72,23 @@ def attention_picture(link: Mapping[str, str], setup: Setup, layer: int, head: i
     name = f"{kinds[kind][layer]}.hook_pattern[{head}]"
     pattern = tensor(library.opened(setup.name), text, setup.source, name, setup.interventions)
     labels = setup.tokenizer.labels
-    drawn = pattern_svg(pattern, labels(queries), labels(keys), causal=kind in ("self", "decoder"))
+    drawn = _cells(pattern, labels(queries), labels(keys), causal=kind in ("self", "decoder"))
     where = f"Layer {layer}, head {head}: rows are queries, columns are keys; darker means more weight."
     return _figure(drawn, where)
+
+
+def _cells(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str], *, causal: bool) -> str:
+    """A head's weights as a table, darker for more; what a mask hides is left out. weights: (query, key)."""
+    head = "".join(f"<th><span>{escape(key)}</span></th>" for key in keys)
+    rows = ""
+    for query, (label, of_query) in enumerate(zip(queries, weights.tolist(), strict=True)):
+        cells = [
+            f'<td class="cell" title="{escape(label)} → {escape(key)}: {weight:.2f}" '
+            f'data-style="background: rgba(31, 58, 110, {weight:.3f})"></td>'
+            for key, weight in zip(keys, of_query[: query + 1 if causal else None], strict=False)
+        ]
+        rows += f"<tr><th>{escape(label)}</th>{''.join(cells)}</tr>"
+    return f'<table class="cells" role="img" aria-label="Attention weights"><tr><th></th>{head}</tr>{rows}</table>'
 
 
 def _attention(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
