@@ -1,9 +1,8 @@
 """Draws the frame that all pages share, and runs the page that the address names."""
 
-from functools import partial
-
 import streamlit as st
 
+from pages.ui.expanders import folded
 from pages.ui.frame.page import Finished, PageOptions, finish, lay_out, open_page
 from transformer.frontend.page_titles import SENTENCES
 from transformer.inference.analysis import LogitsError
@@ -27,8 +26,11 @@ try:
 
         open_page(layout, page.title, opened_step.open_requested, first=step.show)
     else:
-        fixed = {"uses_model": False, "is_bare": True} if page.title == "Train" else {}
-        open_page(layout, page.title, partial(PageOptions, SENTENCES[page.title], **fixed))
+        is_train = page.title == "Train"
+        decide = lambda: PageOptions(  # noqa: E731
+            SENTENCES[page.title], uses_model=not is_train, is_bare=is_train, folded=folded(page.title)
+        )
+        open_page(layout, page.title, decide)
     page.run()
 except Finished:
     pass

@@ -361,7 +361,7 @@ def tell(at, name, event, value):
     return checked(at)
 
 
-DRAWN = ("Generate", "Attention", "Inside")
+DRAWN = ("Generate", "Attention", "Inside", "Masks")
 """The pages whose views the frontend draws whole."""
 
 
@@ -373,11 +373,11 @@ def shown(at):
         return {"about": None, "effect": None, "notices": [], "problem": ""}
     state = Looked(urlencode(tab_of(at).values))
     return frontend(
-        "../../tests/frontend/shown_page.mjs", "shownPage", page, state, told["own"], page in DRAWN, ask=_ask
+        "../../tests/frontend/shown_page.mjs", "shownPage", page, state, told["own"], page in DRAWN, ask=ask
     )
 
 
-def _ask(request):
+def ask(request):
     """The API's answer to what the frontend asks; its small models aren't computed by the frontend itself."""
     cast(Any, api().app).state.responder.forget()
     content = request["body"] and request["body"].encode()

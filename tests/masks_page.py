@@ -1,8 +1,9 @@
-"""Opens the page Masks in tests, and reads what it shows."""
+"""Opens the page Masks in tests, and reads what it shows: the frontend above, and Python in the folds below."""
 
 import copy
 import json
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ import torch
 from pages.ui.models import library
 from tests import app_driver as app
 from tests.app_driver import checked, components, named, start
+from tests.frontend_calls import Looked, frontend
 from tests.tiny_models import save_encoder, save_tiny, save_translator
 
 SUGGESTED = "KING:\nROMEO:\nBut, soft\nTo be, or not"
@@ -22,8 +24,8 @@ KINDS = {
     "average": {"attention": "uniform", "n_heads": 1},
     "bigram": {"n_layers": 0},
 }
-CAUSAL_MASK, CANDIDATES, PREDICTIONS, OTHER_MASKS, COSTS, CELLS, BATCH_MASKS = range(7)
-"""The tables, in the order of the page."""
+PREDICTIONS, COSTS, CELLS, BATCH_MASKS = range(4)
+"""The tables that Python draws, in the order of the page."""
 
 
 def save_kinds(folder):
@@ -48,21 +50,22 @@ def type_batch(at, text):
     return checked(editor(at).set_value(text).run())
 
 
-def masks_of(at, row):
-    """What the browser gets of a row of masks."""
-    return json.loads(components(at, "headsup_masks")[("causal", "prompt", "batch").index(row)].json)
+def masks_of(at):
+    """What the browser gets of the batch's masks."""
+    (found,) = components(at, "headsup_masks")
+    return json.loads(found.json)["panels"]
 
 
-def panel(at, name):
-    """What the browser gets of a mask: "causal", another of the prompt, "prompt_0", or one of the batch, "batch_0"."""
-    row, _, number = name.partition("_")
-    return masks_of(at, row)["panels"][int(number or 0)]
-
-
-def visible(at, name):
+def cells(panel):
     """A drawn mask, True where visible; as wide and as high as there are labels."""
-    found = panel(at, name)
-    return (np.array(list(found["mask"])) != "0").reshape((len(found["labels"]),) * 2)
+    return (np.array(list(panel["mask"])) != "0").reshape((len(panel["labels"]),) * 2)
+
+
+def shown(**link):
+    """What the frontend shows of a link."""
+    link = {"model": "shakespeare", **link}
+    state = Looked(urlencode({name: str(value) for name, value in link.items()}))
+    return frontend("../../tests/frontend/shown_masks.mjs", "shownMasks", state, ask=app.ask)
 
 
 def table(at, index):

@@ -275,14 +275,15 @@ def prepare_other_pages() -> None:
     from plotly.graph_objects import Figure
 
     from pages.ui.lessons.lesson_files import all_lessons
-    from pages.ui.views import (  # noqa: F401  # noqa: F401
+    from pages.ui.views import (  # noqa: F401
         attention_export,
+        encoder_mask,
         inside_export,
-        masks,
         padded_batch,
         positions,
         train_choice,
         train_progress,
+        without_mask,
     )
     from pages.ui.views.learn import lesson_list, step  # noqa: F401
     from pages.ui.views.what_if import ablation, activation_patching, comparison, ladder  # noqa: F401

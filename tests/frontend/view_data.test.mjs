@@ -8,16 +8,16 @@ import { otherPromptOf, viewData } from "../../transformer/frontend/page/view_da
 const LETTERS = "abcdefgh";
 
 /** A model of letters whose numbers nobody computes. */
-function modelOf({ architecture = "decoder-only", context = 8, layers = 2, heads = 2, mask = null, opening = null, ...more } = {}) {
+function modelOf({ architecture = "decoder-only", context = 8, layers = 2, heads = 2, mask = null, opening = null, parameters = 1, equations = [], ...more } = {}) {
   const modules = (prefix, name) => ({ modules: Array.from({ length: layers }, (_, layer) => `${prefix}blocks.${layer}.${name}`) });
   const isTranslator = architecture === "encoder-decoder";
   const attentions = isTranslator
     ? { encoder: modules("encoder.", "attn"), decoder: modules("decoder.", "attn"), cross: modules("decoder.", "cross_attn") }
     : layers ? { self: modules("", "attn") } : {};
   return /** @type {any} */ ({
-    name: "letters", version: "1", isOwn: false, card: { title: "Letters", summary: "", examples: ["abc"], opening },
+    name: "letters", version: "1", isOwn: false, card: { title: "Letters", summary: "", examples: ["abc"], opening, parameters },
     about: {
-      config: { architecture, context_length: context, vocab_size: 10, n_heads: heads }, attentions, equations: [],
+      config: { architecture, context_length: context, vocab_size: 10, n_layers: layers, n_heads: heads }, attentions, equations: equations.map((name) => ({ name, dims: ["pos", "head", "d_head"] })),
       kinds: [...LETTERS].map((letter) => [letter, letter]), card: { start_tokens: isTranslator ? [9] : [], stop_tokens: [8], mask_token_id: mask },
     },
     read: (text) => ({
@@ -100,12 +100,21 @@ test("Generate begins with the head that the card names; a model that reads both
   assert.equal((await told("Generate", "", { architecture: "encoder-only", mask: 7 })).view, "Filling");
 });
 
-test("What if compares the model with its changes and without, or two prompts; Masks with and without the mask; Positions need no model", async () => {
+test("Masks are of the text's end, with the mask and without; of an encoder's text around its mask, as far as masking each token can be paid for", async () => {
+  const { request, about, notes } = await told("Masks", "prompt=abcabcabca&changes=without~mask~blocks.0.!scale~blocks.0.attn.hook_z~0~~0.0", { equations: ["blocks.0.attn.hook_mask", "blocks.0.attn.hook_z"] });
+  assert.deepEqual([request.changes, about.other.changes], ["scale~blocks.0.attn.hook_z~0~~0.0", "scale~blocks.0.attn.hook_z~0~~0.0!without~mask~"]);
+  assert.deepEqual(notes, ["It is changed now: without the causal mask in layer 0. Here the first reading has the whole mask all the same, to compare with."]);
+  assert.deepEqual([about.outside, about.before, about.labels.join(""), about.shown, about.most], [2, ["a", "b"], "cabcabca", 8, null]);
+  const encoder = { architecture: "encoder-only", mask: 7, context: 20 };
+  const masked = await told("Masks", `prompt=${"a".repeat(7)}h${"b".repeat(7)}`, { ...encoder, parameters: 1e12 });
+  assert.deepEqual([masked.about.shown, masked.about.first, masked.about.row, masked.about.other.changes], [8, 3, 4, "without~later~"]);
+  assert.equal((await told("Masks", "", { ...encoder, layers: 0 })).notes.length, 2);
+});
+
+test("What if compares the model with its changes and without, or two prompts; Positions need no model", async () => {
   const compared = await told("What if", "question=comparison&prompt=abc&other_prompt=de");
   assert.deepEqual(compared.about.requests.map(({ tokens }) => tokens), ["0,1,2", "3,4"]);
   assert.deepEqual([compared.about.titles, compared.about.writes], [["“abc”", "“de”"], null]);
   assert.deepEqual((await told("What if", "temperature=0")).about.writes, { temperature: "0", top_k: null, top_p: null, seed: 1, max_new_tokens: 60 });
-  assert.deepEqual((await told("Masks", "")).about.requests.map(({ changes }) => changes), [null, "without~mask~"]);
-  await assert.rejects(told("Masks", "", { architecture: "encoder-only", mask: 7 }), /no causal mask/);
   assert.deepEqual((await viewData("Positions", new PageState("length=8&width=5&position=6&shift=3"), null, null)).about, { length: 8, width: 6, base: 10_000, positions: [6, 7] });
 });

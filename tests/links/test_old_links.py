@@ -76,7 +76,12 @@ def test_an_old_link_opens_the_view_that_it_was_made_of(address):
     assert "says" in link or not seen.says
 
 
-INSTRUMENTS = {"Generate": "headsup_generation", "Attention": "headsup_attention", "Inside": "headsup_inside"}
+INSTRUMENTS = {
+    "Generate": "headsup_generation",
+    "Attention": "headsup_attention",
+    "Inside": "headsup_inside",
+    "Masks": "headsup_masks",
+}
 DIALS = {"temperature": "Temperature", "top_k": "Top-k", "top_p": "Top-p", "seed": "Seed", "tokens": "Number of tokens"}
 """What the dials beside a text are called."""
 WIDGETS = "selectbox slider select_slider number_input multiselect text_area text_input radio button_group"
@@ -112,7 +117,7 @@ class Seen:
         labels = {each.label for each in self._widgets}
         of_label = {"Positions": "Length: positions", "What if": "Question", "Train": "Kind"}
         found = {page for page, label in of_label.items() if label in labels}
-        found |= {page for page, name in (INSTRUMENTS | {"Masks": "headsup_masks"}).items() if name in self._drawn}
+        found |= {page for page, name in INSTRUMENTS.items() if name in self._drawn}
         return sorted(found)
 
     def text(self):
@@ -130,6 +135,11 @@ class Seen:
         found = {}
         for each in self._widgets:
             found[each.label] = [found[each.label], _value(each)] if each.label in found else _value(each)
+        if "headsup_masks" in self._drawn:
+            picture, link = shown(self.at), tab_of(self.at).values
+            found |= {choice["label"]: choice["value"] for choice in picture["choices"]}
+            found["Tokens of the masks"] = picture["about"]["shown"]
+            found["Padding tokens after the prompt"] = link.get("filler")
         if "headsup_generation" in self._drawn:
             turned = dials(self.at)
             found |= {DIALS[name]: value for name, value in turned.items() if name in DIALS}

@@ -79,7 +79,7 @@ MISFITS = [
     ("pairs 0 to 3", lambda: position_figures.frequency_spectrum(frequencies(8, 1e4), 1e4, length=64, selected=4)),
     ("2 labels were given for 1 and 2 numbers", lambda: bars.loss_bars(["a", "b"], np.ones(1), np.ones(2), None)),
     ("2 labels", lambda: bars.paired_bars(["a", "b"], np.zeros(2), np.zeros(3))),
-    (r"for a mask of \(3, 3\)", lambda: masks_payload([MaskPanel("", ["a", "b"], np.tri(3, dtype=bool), 0, "")])),
+    (r"for a mask of \(3, 3\)", lambda: masks_payload([MaskPanel("", ["a", "b"], np.tri(3, dtype=bool), "")])),
     ("rows of labels", lambda: batch_table.build_payload([["a"] * 3] * 2, PADDED, [1], 0)),
     ("rows of labels", lambda: batch_table.build_payload([["a"], ["b"]], PADDED, [1, 2], 0)),
     ("1 and 2 labels were", lambda: matrix.build_payload(np.ones((2, 2)), {"labels": (["a"], ["a", "b"])})),

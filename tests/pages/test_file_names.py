@@ -5,7 +5,7 @@ from dataclasses import replace
 import streamlit as st
 
 from pages.ui.models.library import slug
-from tests.app_driver import choose, given, go, open_drawers, start
+from tests.app_driver import choose, given, go, open_drawers, open_folds, start
 from tests.tiny_models import save_tiny
 from transformer.checkpoints.archive import pack_checkpoint
 
@@ -31,7 +31,7 @@ def test_an_own_model_s_files_are_called_by_its_title(folder, monkeypatch, tmp_p
         at = go(at, page)
         at = choose(at, "Model", token) if page == "Attention" else at
         names.clear()
-        open_drawers(at)
+        open_drawers(open_folds(at))
         own_names = [name for name in names if name.startswith(SLUG)]
         # What if has none before something is asked; those of Generate the browser makes, called by the title below.
         assert page in ("Generate", "What if") or own_names, page

@@ -84,8 +84,7 @@ def test_a_link_opens_the_same_state_on_every_page(page, tmp_path, monkeypatch):
 def test_what_changes_a_picture_is_in_the_link_and_only_then():
     for page, change, added in (
         ("Attention", lambda at: look_at(at, layer="1", zoom="60,78,0,9"), {"layer": "1", "zoom": "60,78,0,9"}),
-        ("Masks", lambda at: at.slider[0].set_value(40), {"masks_shown": "40"}),
-        ("Masks", lambda at: at.slider[1].set_value(70), {"positions_shown": "70"}),
+        ("Masks", lambda at: at.slider[0].set_value(70), {"positions_shown": "70"}),
         ("Positions", lambda at: at.multiselect[0].set_value([]), {"waves": ""}),
     ):
         at = app.open_folds(start(page, prompt=LONG))

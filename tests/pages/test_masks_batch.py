@@ -43,9 +43,9 @@ def test_the_batch_s_masks_are_those_the_model_uses(where):
     used = page.masks_used("padded", tokens)[0]  # (batch, 1, query, key)
     for row in range(3):
         choose(at, "Masks of", row)
-        np.testing.assert_array_equal(page.visible(at, "batch_2"), used[row, 0])
-        np.testing.assert_array_equal(page.visible(at, "batch_1"), causal_mask(5, 5).numpy())
-        np.testing.assert_array_equal(page.visible(at, "batch_0"), [[token != 0 for token in tokens[row]]] * 5)
+        np.testing.assert_array_equal(page.cells(page.masks_of(at)[2]), used[row, 0])
+        np.testing.assert_array_equal(page.cells(page.masks_of(at)[1]), causal_mask(5, 5).numpy())
+        np.testing.assert_array_equal(page.cells(page.masks_of(at)[0]), [[token != 0 for token in tokens[row]]] * 5)
         shown = page.table(at, page.BATCH_MASKS)
         np.testing.assert_array_equal(shown["both"].to_numpy().reshape(5, 5), used[row, 0])
 
@@ -101,8 +101,7 @@ def test_padding_on_the_right_is_nothing_to_a_causal_model_and_something_to_an_e
     assert "the padding mask hides 14 cells that the causal mask leaves visible" in words
     assert "change by up to" in words and "not at all under both masks" in words  # rotary: only distances count
     at = page.visit(model="encoder", prompt="To [mask]e", batch="To be\nT", batch_row=1)
-    assert [page.panel(at, name)["title"] for name in ("prompt", "batch")] == ["Padding mask", "Its padding mask"]
-    assert [len(page.masks_of(at, name)["panels"]) for name in ("prompt", "batch")] == [1, 1]
+    assert [panel["title"] for panel in page.masks_of(at)] == ["Its padding mask"]
     words = markdown_with(at, "only the padding mask keeps padding from its tokens")
     assert "change not at all with the padding mask, and by up to" in words
 

@@ -1,5 +1,6 @@
 """Tests the page Masks: its masks and its predictions without them are the engine's, and every number can be saved."""
 
+import re
 from string import ascii_lowercase
 
 import numpy as np
@@ -13,7 +14,7 @@ from pages.ui.number_format import percent
 from pages.ui.views.without_mask import verdict_in_words
 from tests import app_driver as app
 from tests import masks_page as page
-from tests.app_driver import checked, choose, figure, go, link_of, markdown_with, named, numbers, said, start, use
+from tests.app_driver import choose, figure, go, link_of, markdown_with, named, numbers, said, start, use
 from tests.tiny_models import save_tiny, written
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -27,17 +28,17 @@ def tiny(kinds):
     return kinds
 
 
-def test_at_first_one_picture_is_there_and_the_rest_is_made_when_it_is_opened():
+def test_python_draws_what_is_unfolded_and_is_told_of_no_other_prompt_until_then():
     at = start("Masks")
     assert not at.get("plotly_chart") and not at.main.dataframe and not at.main.slider
-    assert [panel["title"] for panel in page.masks_of(at, "causal")["panels"]] == ["Causal mask"]
-    assert len(app.components(at, "headsup_masks")) == 1
+    assert not app.told_of(at)["drawn"]
     at = app.open_folds(at)
+    assert app.told_of(at)["drawn"].keys() >= {"model", "prompt", "changes", "written"}
     assert link_of(at) == {"model": "shakespeare"}
     assert page.editor(at).value == page.SUGGESTED
-    mask, predictions = "These masks as a table", "These predictions as a table"
     drawers = [expander.label for expander in at.main.expander if "table" in expander.label]
-    assert drawers == ["This mask as a table", predictions, predictions, mask, "This batch as a table", mask]
+    assert drawers == ["These predictions as a table", "This batch as a table", "These masks as a table"]
+    assert app.told_of(start("Masks", pad_side="left"))["drawn"], "a link opens what it names"
 
 
 # Predictions with and without the mask
@@ -70,16 +71,15 @@ def text_of(model, typed):
 def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model, typed, monkeypatch):
     if model == SHIPPED:
         use(monkeypatch, app.ROOT / "checkpoints")
-    config, tokenizer, at = library.config(model), library.tokenizer(model), page.visit(model=model, prompt=typed)
-    assert len(at.get("plotly_chart")) == (2 if config.n_layers else 0) and len(at.dataframe) == 1
-    tables = [frame.value for frame in app.open_drawers(at).dataframe]
-    assert len(tables) == (7 if config.n_layers else 5) and all(map(len, tables))
+    config, tokenizer, shown = library.config(model), library.tokenizer(model), page.shown(model=model, prompt=typed)
+    at = page.visit(model=model, prompt=typed)
     if not config.n_layers:
-        assert "no mask to take away" in said(at)
+        assert "no mask to take away" in " ".join(shown["notes"]) and shown["predictions"] is None
+        assert not at.get("plotly_chart")
         return
     tokens, following, offset = text_of(model, typed)
-    found, candidates, last = tables[page.PREDICTIONS], tables[page.CANDIDATES], []
-    drawn, known = page.masks_of(at, "causal")["predictions"], len(following)
+    found, drawn, last, known = page.table(at, page.PREDICTIONS), shown["predictions"], [], len(following)
+    candidates = pd.DataFrame(shown["candidates"]["rows"], columns=shown["candidates"]["columns"])
     labels, after = tokenizer.labels(tokens), tokenizer.labels(following)
     assert found["token"].tolist() == labels and found["next token"].tolist() == [*after, "?"][: len(tokens)]
     assert found["position"].tolist() == list(range(offset, offset + len(tokens)))
@@ -96,9 +96,9 @@ def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model, ty
         for what, values in (("probability", right), ("entropy", entropy)):
             (line,) = [line["y"] for line in figure(at, f"masks_{what}")["data"] if line["name"] == name]
             assert np.allclose(numbers(line), values, atol=1e-5)
-        best, shown = np.argsort(-odds)[:, :5], candidates[candidates["mask"] == name]
-        assert np.allclose(shown["probability"], np.take_along_axis(odds, best, 1).ravel(), atol=1e-6)
-        assert shown["next token"].tolist() == tokenizer.labels(best.ravel().tolist())
+        best, rows = np.argsort(-odds)[:, :5], candidates[candidates["mask"] == name]
+        assert np.allclose(rows["probability"], np.take_along_axis(odds, best, 1).ravel(), atol=1e-6)
+        assert rows["next token"].tolist() == tokenizer.labels(best.ravel().tolist())
         for row, places, likeliest, follows in zip(drawn["rows"], drawn["right"], best, [*following, -1], strict=False):
             assert [label for label, _ in row[number]] == tokenizer.labels(likeliest.tolist())
             assert places[number] == (likeliest.tolist().index(follows) if follows in likeliest else None)
@@ -109,12 +109,9 @@ def test_the_predictions_are_the_model_s_own_with_and_without_its_mask(model, ty
         f"{percent(free[place])} for `{after[place]}`."
     )
     moved = float(np.abs(last[0] - last[1]).max())
-    told = (
-        f"a probability here is {100 * moved:.3g} percentage points."
-        if moved > 1e-5
-        else "no probability changes here."
-    )
-    assert drawn["words"].endswith(told) and (moved > 1e-5 or config.n_layers == 1 or model == SHIPPED)
+    change = re.search(r"a probability here is ([\d.e-]+) percentage points\.$", drawn["words"])
+    assert float(change[1]) == pytest.approx(100 * moved, rel=0.01) if moved > 2e-5 else not change
+    assert moved > 1e-5 or config.n_layers == 1 or model == SHIPPED
     lost = (masked - free)[: len(tokens) - 1]
     is_seen = lost.max() >= 0.01
     assert drawn["row"] == (lost.argmax() if is_seen else len(lost) // 2)
@@ -132,20 +129,22 @@ def test_a_mask_that_is_taken_away_already_is_there_in_what_is_compared_with(whe
     at = page.visit(prompt=typed, changes=f"{head}!without~mask~{where}")
     assert [page.loss(at, name) for name in READINGS] == [page.loss(own, name) for name in READINGS]
     assert "Here the first reading has the whole mask all the same" in said(at)
+    one, other = (page.shown(prompt=typed, changes=codes) for codes in (head, f"{head}!without~mask~{where}"))
+    assert one["predictions"] == other["predictions"]
     plain, unchanged = page.visit(prompt=typed), page.visit(prompt=typed, changes=f"without~mask~{where}")
     assert page.loss(plain, "with the mask") == page.loss(unchanged, "with the mask") != page.loss(own, "with the mask")
     assert "is changed both times" not in markdown_with(unchanged, "nothing else differs.")
 
 
 def test_what_was_written_can_be_read_without_the_mask_too_and_one_token_is_enough():
-    at = page.visit(prompt="To be", written=written(", or"), scope="all")
-    assert "".join(page.table(at, page.PREDICTIONS)["token"]) == "To␣be,␣or"
-    checked(named(at.get("button_group"), "Text").set_value("prompt").run())
-    assert "".join(page.table(at, page.PREDICTIONS)["token"]) == "To␣be"
-    at = page.visit(prompt="a", batch="a")
-    assert page.visible(at, "prompt_1").shape == (1, 1) and "A single token has no future" in said(at)
-    words = page.masks_of(at, "causal")["predictions"]["words"]
-    assert words == "The last token is the only one: no probability changes here."
+    link = {"prompt": "To be", "written": written(", or")}
+    for scope, text in (("all", "To␣be,␣or"), ("prompt", "To␣be")):
+        assert "".join(page.table(page.visit(scope=scope, **link), page.PREDICTIONS)["token"]) == text
+        assert "".join(page.shown(scope=scope, **link)["panels"][0]["labels"]) == text
+    assert "A single token has no future" in said(page.visit(prompt="a", batch="a"))
+    shown = page.shown(prompt="a")
+    assert page.cells(shown["panels"][0]).shape == (1, 1)
+    assert shown["predictions"]["words"] == "The last token is the only one: no probability changes here."
 
 
 @pytest.mark.parametrize(
@@ -157,7 +156,7 @@ def test_what_was_written_can_be_read_without_the_mask_too_and_one_token_is_enou
     ],
 )
 def test_the_verdict_follows_the_numbers(masked, free, words):
-    own, other = (TextPredictions(np.array(each), *[np.empty(0)] * 4) for each in (masked, free))
+    own, other = (TextPredictions(np.array(each), np.empty(0)) for each in (masked, free))
     assert words.replace("…", "The right token got") in verdict_in_words(own, other)
 
 
@@ -166,54 +165,50 @@ def test_the_verdict_follows_the_numbers(masked, free, words):
 
 @pytest.mark.parametrize(("model", "typed"), [("shakespeare", "To be"), ("padded", "To be"), ("translator", SOURCE)])
 def test_the_three_masks_are_the_engine_s(model, typed):
-    at, tokenizer = page.visit(model=model, prompt=typed, filler=2), library.tokenizer(model)
+    shown, tokenizer = page.shown(model=model, prompt=typed, filler=2), library.tokenizer(model)
     read, prompt = text_of(model, typed)[0], tokenizer.labels(page.tokens_of(model, typed))
     size, causal = len(prompt), np.tri(len(read), dtype=bool)
     if model != "translator":
         np.testing.assert_array_equal(causal, page.masks_used(model, list(read))[0])
-    masks = {
-        "causal": ("Causal mask", tokenizer.labels(read), causal),
-        "prompt_0": ("Padding mask", [*prompt, "∅", "∅"], np.array([[True] * size + [False] * 2] * (size + 2))),
-        "prompt_1": ("No mask", prompt, np.ones((size, size), dtype=bool)),
-    }
-    table = pd.concat([page.table(at, page.CAUSAL_MASK), page.table(at, page.OTHER_MASKS)])
-    for name, (title, labels, mask) in masks.items():
-        found = page.panel(at, name)
+    expected = [
+        ("Causal mask", tokenizer.labels(read), causal),
+        ("Padding mask", [*prompt, "∅", "∅"], np.array([[True] * size + [False] * 2] * (size + 2))),
+        ("No mask", prompt, np.ones((size, size), dtype=bool)),
+    ]
+    table = pd.DataFrame(shown["table"]["rows"], columns=shown["table"]["columns"])
+    for found, (title, labels, mask) in zip([*shown["panels"], *shown["others"]], expected, strict=True):
         assert (found["title"], found["labels"]) == (title, labels)
-        np.testing.assert_array_equal(page.visible(at, name), mask)
+        np.testing.assert_array_equal(page.cells(found), mask)
         assert f"Of {mask.size} cells here, {(~mask).sum()} are hidden." in found["words"]
-        assert table[table["mask"] == title]["visible"].tolist() == mask.ravel().tolist()
-    checked(named(at.slider, "Padding tokens after the prompt").set_value(0).run())
-    assert page.visible(at, "prompt_0").all() and link_of(at)["filler"] == "0"
+        assert table[table["mask"] == title]["visible"].tolist() == [str(cell) for cell in mask.ravel()]
+    assert page.cells(page.shown(model=model, prompt=typed, filler=0)["others"][0]).all()
 
 
 def test_a_long_prompt_is_drawn_from_its_end_and_more_can_be_asked_for(tmp_path, monkeypatch):
     save_tiny(tmp_path, "shakespeare", context_length=80)
     use(monkeypatch, tmp_path)
     typed = "".join(chr(97 + i % 26) for i in range(90))
-    at = page.visit(prompt=typed, filler=2)
-    assert [each.value for each in at.caption if "Every second token is labelled" in each.value]
-    masks, positions = [slider for slider in at.slider if slider.label == "Tokens shown, from the end"]
-    assert masks.value == positions.value == 32 and masks.max == positions.max == 70
-    for count in (32, 70, 8):
-        slider = next(slider for slider in at.slider if slider.label == "Tokens shown, from the end")
-        checked(slider.set_value(count).run())
-        np.testing.assert_array_equal(page.visible(at, "causal"), np.tri(count, dtype=bool))
-        assert page.panel(at, "causal")["labels"] == list(typed[-count:])
-        assert page.panel(at, "prompt_0")["labels"] == [*typed[-count:], "∅", "∅"]
-        assert page.panel(at, "causal")["offset"] == 90 - count
+    assert named(page.visit(prompt=typed).slider, "Tokens shown, from the end").max == 70
+    for asked, count in ((None, 32), (70, 70), (99, 70), (8, 8)):
+        found = page.shown(prompt=typed, filler=2, **({"masks_shown": asked} if asked else {}))
+        (causal,), padded = found["panels"], found["others"][0]
+        assert found["about"]["most"] == 70
+        np.testing.assert_array_equal(page.cells(causal), np.tri(count, dtype=bool))
+        assert (causal["labels"], causal["offset"]) == (list(typed[-count:]), 90 - count)
+        assert (padded["labels"], padded["offset"]) == ([*typed[-count:], "∅", "∅"], 90 - count)
 
 
 def test_sliding_windows_and_tokens_outside_the_context_are_drawn(tmp_path, monkeypatch):
     save_tiny(tmp_path, "shakespeare", attention_windows=(2, 0), context_length=8)
     use(monkeypatch, tmp_path)
-    at = start("Masks", prompt="To be, or not")
-    found, tokens = page.panel(at, "causal"), tuple(page.tokens_of("shakespeare", "To be, or not")[6:])
+    shown = page.shown(prompt="To be, or not")
+    (found,), tokens = shown["panels"], tuple(page.tokens_of("shakespeare", "To be, or not")[6:])
     assert found["mask"] == "".join(map(str, sum(page.masks_used("shakespeare", tokens)).ravel()))
     assert found["levels"] == ["visible in layer 1", "visible in every layer"]
     assert (found["before"], found["labels"], found["offset"]) == (list("To␣be,"), list("␣or␣not"), 6)
     assert "in layer 0 the last 2 tokens are visible" in found["words"] and "before position 6" in found["words"]
-    assert page.masks_of(at, "causal")["predictions"]["sees"][-1] == "7 of 7 keys visible; in layer 0 the last 2."
+    assert shown["predictions"]["sees"][-1] == "7 of 7 keys visible; in layer 0 the last 2."
+    assert "in layer 0 the mask leaves it only the last 2 tokens" in shown["predictions"]["words"]
     alone = page.distributions("shakespeare", tokens[:5], causal=True)
     padded = page.distributions("shakespeare", (0, 0, 0, *tokens[:5]), causal=True)[3:]
     moved = padding_effect("shakespeare", tokens[:5], 3, "left", causal=True, padding=False)
@@ -222,20 +217,20 @@ def test_sliding_windows_and_tokens_outside_the_context_are_drawn(tmp_path, monk
 
 def test_an_encoder_s_mask_is_shown_beside_a_causal_one_with_what_it_predicts_under_either():
     typed = "To [mask]e, or [mask]"
-    at = page.visit(model="encoder", prompt=typed)
-    assert "no causal mask" in markdown_with(at, "An encoder reads") and not said(at)
+    at, found = page.visit(model="encoder", prompt=typed), page.shown(model="encoder", prompt=typed)
+    assert "no causal mask" in found["notes"][0] and found["others"][0]["title"] == "Padding mask"
     checkpoint, tokens = library.model("encoder"), page.tokens_of("encoder", typed)
     own = page.masks_used("encoder", tokens)
-    panels, shown = page.masks_of(at, "causal")["panels"], page.masks_of(at, "causal")["predictions"]
-    for found, layers in zip(panels, (own, [mask * np.tri(len(tokens), dtype=int) for mask in own]), strict=True):
-        assert found["mask"] == "".join(map(str, sum(layers).ravel()))
-        assert found["levels"] == ["visible in layer 1", "visible in every layer"]
+    panels, shown = found["panels"], found["predictions"]
+    for panel, layers in zip(panels, (own, [mask * np.tri(len(tokens), dtype=int) for mask in own]), strict=True):
+        assert panel["mask"] == "".join(map(str, sum(layers).ravel()))
+        assert panel["levels"] == ["visible in layer 1", "visible in every layer"]
     assert "in layer 0 than 2 tokens" in panels[0]["words"]
     mask = checkpoint.card.mask_token_id
     assert shown["row"] == tokens.index(mask) == 3 and shown["heading"] == "Predicted at"
     assert "4 of them under a causal mask" in shown["sees"][3] and "because it is the first mask" in shown["sees"][3]
-    tables = app.open_drawers(at).dataframe
-    every, candidates = tables[2].value, tables[1].value
+    every = page.table(at, page.PREDICTIONS)
+    candidates = pd.DataFrame(found["candidates"]["rows"], columns=found["candidates"]["columns"])
     for name, is_causal in (("with its own mask", False), ("with a causal mask", True)):
         for place, token in enumerate(tokens):
             text = [*tokens[:place], mask, *tokens[place + 1 :]]
@@ -256,17 +251,15 @@ def test_a_link_opens_the_same_view_and_leaves_open_what_it_names():
     link = {"model": "shakespeare", "prompt": "To be", "filler": "5", "layer": "0", "head": "1"}
     link |= {"batch": "To be\nor é\nnot", "batch_row": "1", "pad_side": "left"}
     at = app.open_folds(start("Masks", **link))
-    np.testing.assert_array_equal(page.visible(at, "batch_0"), [[False, False, True, True, True]] * 5)
+    np.testing.assert_array_equal(page.cells(page.masks_of(at)[0]), [[False, False, True, True, True]] * 5)
     for _ in range(2):
         assert link_of(at) == link and page.editor(at).value == "To be\nor é\nnot"
         assert named(at.selectbox, "Masks of").value == 1
         assert named(at.get("button_group"), "Padding").value == "left"
-        assert named(at.slider, "Padding tokens after the prompt").value == 5
         go(at, "Positions")
         go(at, "Masks")
     for part in ("batch", "pad_side"):
         assert page.editor(start("Masks", **{part: link[part]}))
-    assert named(start("Masks", filler=5).slider, "Padding tokens after the prompt").value == 5
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import tracemalloc
 import weakref
 from collections.abc import Callable
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -15,8 +14,6 @@ from torch.utils._pytree import tree_leaves
 from pages.ui.computations import activations, masked_predictions
 from pages.ui.models import attention_kinds
 from pages.ui.models.library import OpenModel
-from pages.ui.tables import matrix_table
-from pages.ui.views.masks import MAX_TOKENS
 from tests.api.cases import parts_of_attention
 from tests.helpers import any_configs, tiny_config, tiny_model
 from transformer import (
@@ -71,12 +68,6 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
         parts = parts_of_attention(model, source, kind, ["head", 0, 0], ["row", 0, 0, len(tokens) - 1], tokens=tokens)
         return outlines.overview(model, tokens, source, kind).to_bytes(), Recording(parts, {}).to_bytes()
 
-    def draw_masks():
-        shown = min(len(tokens), MAX_TOKENS)
-        labels = [f"␣{token}" for token in tokens[-shown:]]
-        table = matrix_table({"visible": np.tri(shown, dtype=bool)}, labels, labels)
-        return table, table.to_csv(index=False, chunksize=100).encode()  # else a small one is written all at once
-
     def draw_positions():
         if (table := activations.position_table(model)) is not None:
             frame = pd.DataFrame(table, columns=[f"dimension {i}" for i in range(table.shape[1])])
@@ -94,7 +85,7 @@ def everything_that_pages_do(model: OpenModel) -> list[Callable[[], object]]:
         return masked_predictions.padding_effect(model, tokens[:room], 2, side, causal=False, padding=True)
 
     asked = [
-        *(record_everything, draw_masks, draw_positions, write),
+        *(record_everything, draw_positions, write),
         lambda: activations.next_token(model, tokens, source),
         lambda: generated_texts.scores(model, tokens + tokens[:2], source, 1, Sampling(), ()),
         lambda: activations.answer(model, tokens[:-2] or tokens, source),

@@ -225,4 +225,3 @@ def test_texts_that_get_shorter_or_can_t_be_read_leave_the_dials_of_the_page_alo
         type_prompt(at, typed)
     link = link_of(at)
     assert (link["batch"], link["filler"], link["pad_side"]) == ("one", "5", "left")
-    assert named(at.slider, "Padding tokens after the prompt").value == 5

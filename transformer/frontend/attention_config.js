@@ -5,6 +5,7 @@
  *
  * @typedef {object} Config
  * @property {string} [architecture]
+ * @property {number} [n_layers]
  * @property {number} n_heads
  * @property {number} d_model
  * @property {number} [d_ff]

@@ -29,7 +29,7 @@ PARTS = {
     "Generate": ("generation_view.js", "filling_view.js"),
     "Attention": ("attention_view.js",),
     "Inside": ("inside_view.js",),
-    "Masks": ("masks_masks.js",),
+    "Masks": ("masks_view.js",),
 }
 """What a page mounts first of the others, by its title: a browser fetches these, too, while the page is prepared."""
 SHELL_STYLE = "pages/ui/components/shell.css"

@@ -3,7 +3,7 @@
 Dimensions: pos, query, key, vocab.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,49 +11,13 @@ import torch
 from torch import Tensor
 
 from pages.ui.computations.activations import Interventions, Tokens, greedy_answer
-from pages.ui.models import library
 from pages.ui.models.model_cache import cached
 from transformer import Checkpoint, EncoderOnly, ModelConfig, causal_mask, fill_masks, in_window, token_statistics
+from transformer.api.predictions import logits_at
 from transformer.hooks import ForwardHook, HookPoint
-from transformer.inference.context_windows import Start, from_the_start
 from transformer.inference.interventions import hooks_of
 from transformer.inference.logits import logits_in_pieces, stream_of
 from transformer.model.masks import full_mask
-from transformer.model.models import Model
-
-TOP_K = 5
-"""Tokens that are kept of a prediction."""
-AT_ONCE = 4_096
-"""Tokens of a batch of copies of one text, each with another token masked."""
-MAX_COMPUTE = 90_000_000_000
-"""Parameters times tokens that masking each in turn may cost."""
-FEWEST_MASKED = 8
-"""Tokens that are masked at least, whatever that costs."""
-
-
-@dataclass(frozen=True)
-class SetEncoderMask:
-    """An intervention: another mask for an encoder-only model, causal or, without the windows of its own, none."""
-
-    causal: bool
-    same_everywhere = True
-    looks_ahead = True
-
-    def check(self, config: ModelConfig) -> None:
-        """As in `Intervention`."""
-        if config.is_causal or not config.n_layers:
-            raise ValueError("this model has no encoder's mask to replace")
-
-    def fwd_hooks(self, model: Model, start: Start = from_the_start) -> Sequence[ForwardHook]:
-        """As in `Intervention`."""
-        self.check(model.config)
-
-        def replace(mask: Tensor, hook: HookPoint) -> Tensor:
-            if self.causal:
-                return mask & causal_mask(*mask.shape[-2:], device=mask.device)
-            return mask.any(-2, keepdim=True).expand_as(mask)  # what no query sees is padding
-
-        return [(_is_of_text, replace)]
 
 
 @dataclass(frozen=True)
@@ -64,12 +28,6 @@ class TextPredictions:
     """(known,): of the token that really came next, or stands there, where one does."""
     entropy: np.ndarray
     """(pos,), in nats."""
-    last: np.ndarray
-    """(vocab,): every token's probability after the last one, or at it."""
-    top_tokens: np.ndarray
-    """(pos, LIKELIEST): the tokens that it gave most probability, in order."""
-    top_probabilities: np.ndarray
-    """(pos, LIKELIEST): how much."""
 
     @property
     def loss(self) -> np.ndarray:
@@ -85,19 +43,13 @@ def predict_text(
 
     tokens: no more than the context holds. following: the token that came after each; the last may be missing.
     """
-    if len(following) < len(tokens):
-        following = (*following, 0)  # for its entropy, which no token decides
-        known = len(tokens) - 1
-    else:
-        known = len(tokens)
-    statistics, last, most = [], np.empty(0), []
-    for rows, logits in _logits(checkpoint, tokens, source, [], interventions):
-        statistics += [token_statistics(row, token) for row, token in zip(logits, following[rows], strict=True)]
-        last = logits[-1].double().softmax(-1).numpy()
-        most.append(logits.double().softmax(-1).topk(min(TOP_K, logits.shape[-1])))
-    top_probabilities, top_tokens = (torch.cat(parts).numpy() for parts in zip(*most, strict=True))
+    known = min(len(following), len(tokens))
+    there = (*following, 0)[: len(tokens)]  # for the last one's entropy, which no token decides
+    pieces = logits_at(checkpoint, tokens, source, range(len(tokens)), interventions)
+    rows = (row for logits in pieces for row in logits)
+    statistics = [token_statistics(row, token) for row, token in zip(rows, there, strict=True)]
     probability, _, entropy = (np.array(column) for column in zip(*statistics, strict=True))
-    return TextPredictions(probability[:known], entropy, last, top_tokens, top_probabilities)
+    return TextPredictions(probability[:known], entropy)
 
 
 @cached
@@ -106,28 +58,11 @@ def predict_masked(
 ) -> TextPredictions:
     """What an encoder expects at each position from `begin` to before `end` when the token there is masked, which is a
     pass for each. What is masked in the text stays so; what stands there isn't known, and has no probability (NaN)."""
-    model, mask = checkpoint.model, checkpoint.card.mask_token_id
-    assert isinstance(model, EncoderOnly) and mask is not None  # no checkpoint of an encoder lacks it
-    positions = torch.arange(begin, end)
-    texts = torch.tensor(tokens).repeat(len(positions), 1)
-    texts[torch.arange(len(positions)), positions] = mask
-    size = max(AT_ONCE // len(tokens), 1)
-    with torch.no_grad(), model.hooked(hooks_of(interventions, model)):
-        streams = [
-            model.stream(some)[torch.arange(len(some)), at]
-            for some, at in zip(texts.split(size), positions.split(size), strict=True)
-        ]
-    probabilities = torch.cat([each.double().softmax(-1) for _, each in logits_in_pieces(model, torch.cat(streams))])
-    top = probabilities.topk(min(TOP_K, probabilities.shape[-1]))
+    pieces = logits_at(checkpoint, tokens, (), range(begin, end), interventions)
+    probabilities = torch.cat([logits.double().softmax(-1) for logits in pieces])
     there = torch.tensor(tokens[begin:end])
-    right = probabilities[torch.arange(len(positions)), there].where(there != mask, torch.nan)
-    entropy = torch.special.entr(probabilities).sum(-1)
-    return TextPredictions(*(each.numpy() for each in (right, entropy, probabilities[-1], top.indices, top.values)))
-
-
-def most_masked(name: str, length: int) -> int:
-    """How many tokens of a text of this length `predict_masked` may mask."""
-    return max(MAX_COMPUTE // max(library.model(name).card.parameters * length, 1), FEWEST_MASKED)
+    right = probabilities[torch.arange(len(there)), there].where(there != checkpoint.card.mask_token_id, torch.nan)
+    return TextPredictions(right.numpy(), torch.special.entr(probabilities).sum(-1).numpy())
 
 
 @cached

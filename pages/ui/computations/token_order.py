@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pages.ui.computations import activations
-from pages.ui.computations.masked_predictions import SetEncoderMask
 from pages.ui.models import library
 from pages.ui.models.changes import problem_of
 from transformer import Checkpoint, Intervention, ModelConfig, Without
@@ -84,7 +83,7 @@ def _variants(config: ModelConfig) -> dict[str, Interventions]:
     if config.architecture == "decoder-only" and not problem_of(Without("mask"), config):
         variants["No positions, no mask"] = (*[*variants.values()][-1], Without("mask"))
     if not config.is_causal and any(map(config.window, range(config.n_layers))):
-        variants["No positions, no windows"] = (*[*variants.values()][-1], SetEncoderMask(causal=False))
+        variants["No positions, no windows"] = (*[*variants.values()][-1], Without("windows"))
     return variants
 
 

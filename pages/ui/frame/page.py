@@ -67,7 +67,7 @@ class PageOptions:
 
     sentence: below its title. view: the page whose view it embeds. uses_model: whether it is about a model and a
     prompt. is_bare: whether the shell shows neither. is_fixed: whether nobody may change them. is_linked: whether there
-    is a link to share.
+    is a link to share. folded: the one of both pages whose parts are all folded, so that Python draws nothing of it.
     """
 
     sentence: str
@@ -76,6 +76,7 @@ class PageOptions:
     is_bare: bool = False
     is_fixed: bool = False
     is_linked: bool = True
+    folded: str = ""
 
 
 class Finished(Exception):

@@ -34,6 +34,7 @@ import { Exchange } from "./exchange.js";
 const VIEWS = {
   Generate: async () => ({ Generate: (await import("../../../transformer/frontend/generation/view.js")).GenerationView, Filling: (await import("../../../transformer/frontend/filling/view.js")).FillingView }),
   Attention: async () => ({ Attention: (await import("../../../transformer/frontend/attention/view.js")).AttentionView }),
+  Masks: async () => ({ Masks: (await import("../../../transformer/frontend/masks/view.js")).MasksView }),
   Inside: async () => ({ Inside: (await import("../../../transformer/frontend/inside/view.js")).InsideView }),
 };
 

@@ -45,7 +45,7 @@ def shell(
     data = {
         "key": KEY,
         "heard": heard(),
-        **exchange.told(page, opening["draws"]),
+        **exchange.told(*(each if each != opening["folded"] else "" for each in (page, opening["draws"]))),
         "path": urlsplit(st.context.url or "").path,
         "page": {"title": page, "sentence": opening["sentence"]},
         "view": opening["view"],

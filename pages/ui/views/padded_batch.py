@@ -3,12 +3,14 @@
 Dimensions: batch, pos, query, key.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from pages.ui.components.batch_table import batch_table
-from pages.ui.components.masks import MaskPanel
+from pages.ui.components.masks import MaskPanel, masks
 from pages.ui.computations import masked_predictions
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
@@ -17,7 +19,6 @@ from pages.ui.markdown import code, counted
 from pages.ui.models import library
 from pages.ui.tables import matrix_table, offer_data
 from pages.ui.views import prompt_batch as batches
-from pages.ui.views.masks import show_panels
 from pages.ui.views.prompt_batch import MAX_LINES, PADDING, PromptBatch
 from pages.ui.views.two_readings import ROUNDING_ERROR
 
@@ -134,18 +135,18 @@ def _masks(session: Session, batch: PromptBatch, tokens: np.ndarray, pad: int, r
     hidden = columns.get(filled, f"Here they are the {where} {filled} columns.")
     table = {"padding mask": padding}
     panels = [
-        MaskPanel("Its padding mask", labels, padding, 0, f"The columns of padding are hidden in every row. {hidden}")
+        MaskPanel("Its padding mask", labels, padding, f"The columns of padding are hidden in every row. {hidden}")
     ]
     if session.config.is_causal:
         table |= {"causal mask": causal, "both": causal & padding}
         panels += [
-            MaskPanel(title, labels, mask, 0, words)
+            MaskPanel(title, labels, mask, words)
             for title, mask, words in (
                 ("The causal mask", causal, "The same for every prompt: it doesn't depend on padding."),
                 ("Both: causal and padding", causal & padding, "A key is visible only where both masks allow it."),
             )
         ]
-    show_panels(panels, "batch")
+    masks([replace(panel, words=f"{panel.words} {_hidden(panel.mask)}") for panel in panels], key="batch_masks")
     if filled:
         st.markdown(_why(session, batch.prompts[row], tokens[row] != pad, padding, causal))
     else:
@@ -156,6 +157,10 @@ def _masks(session: Session, batch: PromptBatch, tokens: np.ndarray, pad: int, r
         "These masks as a table",
         f"{session.file_name}-batch-masks-line{batch.lines[row]}.csv",
     )
+
+
+def _hidden(mask: np.ndarray) -> str:
+    return f"Of {counted(mask.size, 'cell')} here, {int((~mask).sum()):,} are hidden."
 
 
 def _why(session: Session, prompt: tuple[int, ...], real: np.ndarray, padding: np.ndarray, causal: np.ndarray) -> str:

@@ -35,30 +35,15 @@ def attention(session: Session) -> None:
 def masks(session: Session) -> None:
     from pages.ui.expanders import lazy_expander
     from pages.ui.views import encoder_mask, padded_batch, without_mask
-    from pages.ui.views import masks as view
 
-    with _large_model_spinner(session):
-        reading = view.causal(session) if session.config.is_causal else encoder_mask.show(session)
     with st.container(gap="small"):
-        if reading is not None and not session.config.is_causal:
-            lazy_expander(
-                "Every token, masked in turn", "every_masked", lambda: encoder_mask.every_prediction(session, reading)
-            )
-        elif reading is not None:
-            lazy_expander(
-                "Every prediction of the text, with the mask and without it",
-                "every_prediction",
-                lambda: without_mask.every_prediction(session, reading),
-                holds=("positions_shown",),
-            )
-        others = "Padding mask, and no mask" if session.config.is_causal else "Padding mask"
-        lazy_expander(others, "other_masks", lambda: view.other_masks(session), holds=("filler",))
-        lazy_expander(
-            "A batch of prompts and its padding",
-            "batch",
-            lambda: padded_batch.batch(session),
-            holds=("batch", "batch_row", "pad_side"),
-        )
+        if session.config.n_layers:
+            title, view = "Every prediction of the text, with the mask and without it", without_mask
+            if not session.config.is_causal:
+                title, view = "Every token, masked in turn", encoder_mask
+            with _large_model_spinner(session):
+                lazy_expander(title, "every_prediction", lambda: view.every_prediction(session))
+        lazy_expander("A batch of prompts and its padding", "batch", lambda: padded_batch.batch(session))
 
 
 def positions(session: Session) -> None:
@@ -71,12 +56,10 @@ def positions(session: Session) -> None:
     table = view.sinusoidal(session)
     with st.container(gap="small"):
         view.offer_table(table)
-        lazy_expander(
-            "One number by formula", "formula", lambda: view.formula(session, table), holds=("position", "dimension")
-        )
-        lazy_expander("Waves and wavelengths", "waves", lambda: view.waves(session, table), holds=("waves",))
+        lazy_expander("One number by formula", "formula", lambda: view.formula(session, table))
+        lazy_expander("Waves and wavelengths", "waves", lambda: view.waves(session, table))
         lazy_expander("Similarity of positions", "similarity", lambda: view.similarity(session, table))
-        lazy_expander("A step as a rotation", "rotation", lambda: view.rotation(session), holds=("shift",))
+        lazy_expander("A step as a rotation", "rotation", lambda: view.rotation(session))
         lazy_expander("This model's positions", "own_positions", lambda: view.of_the_model(session))
 
 

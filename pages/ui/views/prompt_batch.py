@@ -12,7 +12,6 @@ import torch
 from pages.ui.markdown import code
 from transformer import ModelConfig, Tokenizer, causal_mask, padding_mask
 from transformer.data.tokenizers import printable
-from transformer.model.masks import full_mask
 
 MAX_LINES = 8
 LONGEST_LINE = 64
@@ -110,14 +109,9 @@ def rectangle(prompts: Sequence[Sequence[int]], pad: int, side: str) -> np.ndarr
     return tokens
 
 
-def hides_future(pos: int, window: int = 0) -> np.ndarray:
-    """The engine's causal mask, of so many keys with a window: bool (query, key), True where visible."""
-    return causal_mask(pos, pos, window=window).numpy()
-
-
-def hides_distant(pos: int, window: int = 0) -> np.ndarray:
-    """The engine's mask of an encoder, of so many keys with a window: bool (query, key), True where visible."""
-    return full_mask(pos, pos, window=window).numpy()
+def hides_future(pos: int) -> np.ndarray:
+    """The engine's causal mask: bool (query, key), True where visible."""
+    return causal_mask(pos, pos).numpy()
 
 
 def hides_padding(tokens: np.ndarray, pad: int) -> np.ndarray:

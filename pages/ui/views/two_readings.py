@@ -4,7 +4,6 @@ Dimensions: pos, vocab.
 """
 
 import functools
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,11 +16,9 @@ from pages.ui.figures.axes import labelling_note
 from pages.ui.figures.lines import lines_by_position
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.models import library
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
-from transformer import ModelConfig
 
 SHORTEST = 32
 """Tokens of a picture that are always drawn; of a longer text, as many as are asked for."""
@@ -43,34 +40,13 @@ class Readings:
     """What the two readings are called."""
     own: TextPredictions
     other: TextPredictions
-    following: tuple[int, ...] | None = None
-    """What came after each token; after the last one nothing may have come yet. None where tokens are predicted in
-    their own places."""
     after: list[str] | None = None
-    """The labels of `following`, and a question mark for what hasn't come."""
-    row: int = -1
-    """The token that is shown first, where the text decides it."""
+    """Labels of what came after each token, a question mark for what hasn't come. None where tokens are predicted in
+    their own places."""
 
     @property
     def by_name(self) -> dict[str, TextPredictions]:
         return dict(zip(self.names, (self.own, self.other), strict=True))
-
-
-def offer_candidates(session: Session, reading: Readings, mask: str) -> None:
-    """The likeliest tokens at each position: a row each. mask: what the file is called by."""
-
-    def table() -> pd.DataFrame:
-        label = library.tokenizer(session.name).label
-        rows = [
-            (name, reading.offset + at, reading.labels[at], rank, *candidate)
-            for name, predictions in reading.by_name.items()
-            for at in range(len(reading.tokens))
-            for rank, candidate in enumerate(likeliest(label, predictions, at), start=1)
-        ]
-        predicted = "predicted token" if reading.after is None else "next token"
-        return pd.DataFrame(rows, columns=["mask", "position", "token", "rank", predicted, "probability"])
-
-    offer_data(table, "These predictions as a table", f"{session.file_name}-candidates-{mask}.csv")
 
 
 def compare_losses(reading: Readings) -> None:
@@ -117,49 +93,8 @@ def _table(reading: Readings) -> pd.DataFrame:
     return made
 
 
-def both_likeliest(label: Callable[[int], str], reading: Readings) -> list[tuple[list, list]]:
-    """The likeliest tokens at each position, in either reading."""
-    return [
-        (likeliest(label, reading.own, at), likeliest(label, reading.other, at)) for at in range(len(reading.tokens))
-    ]
-
-
-def places_of(tokens: Sequence[int | None], reading: Readings) -> list[tuple[int | None, int | None]]:
-    """Where each of these, one a position, is among the likeliest of either reading; None where it isn't."""
-    return [
-        (_place_of(token, reading.own.top_tokens[at]), _place_of(token, reading.other.top_tokens[at]))
-        for at, token in enumerate(tokens)
-    ]
-
-
-def likeliest(label: Callable[[int], str], predictions: TextPredictions, at: int) -> list[tuple[str, float]]:
-    """The likeliest tokens of a prediction, by their labels, and how likely they are."""
-    top = zip(predictions.top_tokens[at], predictions.top_probabilities[at], strict=True)
-    return [(label(int(token)), float(probability)) for token, probability in top]
-
-
-def _place_of(token: int | None, tokens: np.ndarray) -> int | None:
-    positions = np.flatnonzero(tokens == token)
-    return int(positions[0]) if len(positions) else None
-
-
-def layers_by_window(config: ModelConfig, seen: int) -> dict[int, list[int]]:
-    """The layers by how many of the last `seen` tokens their window holds, widest first; 0: all of them."""
-    windows = [size if 0 < (size := config.window(layer)) < seen else 0 for layer in range(config.n_layers)]
-    widest_first = sorted({*windows} or {0}, key=lambda size: -size or -seen)
-    return {size: [layer for layer, window in enumerate(windows) if window == size] for size in widest_first}
-
-
-def layers_in_words(layers: Sequence[int]) -> str:
-    """Some layers, by their numbers."""
-    return f"layer{'s'[: len(layers) > 1]} {', '.join(map(str, layers))}"
-
-
-def every(layers: int) -> str:
-    """So many layers, in words: all of a model's."""
-    return "its one layer" if layers == 1 else f"all {layers} layers"
-
-
-def how_many(longest: int, field: str, label: str = "Tokens shown, from the end") -> int:
+def how_many(longest: int, field: str) -> int:
     """How many tokens are shown: SHORTEST of them, or as many as the visitor asks for."""
-    return SHORTEST if longest <= SHORTEST else widgets.slider(label, 8, longest, field, width=240)
+    if longest <= SHORTEST:
+        return SHORTEST
+    return widgets.slider("Tokens shown, from the end", 8, longest, field, width=240)

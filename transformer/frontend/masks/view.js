@@ -1,76 +1,145 @@
-// Shows the causal mask of a text, and what the model predicts with it and without it: a view of the page Masks for pages without a
-// server.
+// Shows the masks of a text, and what the model predicts under its own mask and under another: the view of the page Masks.
 
-import { lastOf, likeliestOf, probabilityOf } from "../what_if/distributions.js";
+import { node, partsOf, put } from "../dom.js";
+import { pageState } from "../page/page_state.js";
+import { TableDrawer } from "../table_drawer.js";
+import { distributionsOf } from "../what_if/distributions.js";
 import { Masks } from "./masks.js";
+import { causalPanel, encoderPanels, openPanel, paddingPanel, tableOfMasks } from "./panels.js";
+import { tableOfPredictions, underCausalMask, withoutMask } from "./readings.js";
 /** @import { Api, Parameters } from "../api.js" */
 /** @import { ViewFrame } from "../page/view_frame.js" */
-/** @import { Distribution } from "../what_if/distributions.js" */
+/** @import { Panel } from "./panels.js" */
+/** @import { Predictions, Readings } from "./readings.js" */
 
-const TOP = 5; // tokens of each prediction
-const SEEN = 0.01; // a loss of probability that can be seen in bars
+/**
+ * @typedef {object} MasksAbout
+ * @property {boolean} isEncoder whether the model is encoder-only
+ * @property {boolean} isTranslator whether its text is what a decoder reads beside a source
+ * @property {Parameters} other the pass under another mask
+ * @property {number[]} windows by layer: how many tokens a query sees, 0 for all
+ * @property {number[]} tokens that the model reads
+ * @property {number[]} next the token that came after each; the last may be missing
+ * @property {string[]} labels
+ * @property {number} offset the first token's position in the text
+ * @property {number} shown tokens of the masks
+ * @property {number | null} most that can be; null where all are
+ * @property {number} first token that is
+ * @property {number} row the one of them that an encoder is asked about
+ * @property {number | null} mask the mask's token
+ * @property {number} context
+ * @property {number} outside tokens of the text that the context has no room for
+ * @property {string[]} before labels of the last of these
+ * @property {number} pad the padding token, or the id after the vocabulary
+ * @property {{ ids: number[], labels: string[], offset: number }} padded the text that padding is put after
+ * @property {string} title of files
+ */
+
+const FILLER = 3; // padding tokens of a state that says nothing else
+const MARKUP = `
+  <div data-part="picture"></div>
+  <label class="view-dial" data-part="dial"><span data-part="dialName"></span> <input type="range" min="8" data-part="count"> <output data-part="counted"></output></label>
+  <div data-part="tables"></div>
+  <details class="view-part" data-part="others">
+    <summary data-part="othersName"></summary>
+    <label class="view-dial">Padding tokens after the prompt <input type="range" min="0" max="8" data-part="filler"> <output data-part="filled"></output></label>
+    <div data-part="otherMasks"></div>
+  </details>`;
 
 export class MasksView {
+  /** @type {MasksAbout} */ about;
+  /** @type {Api | undefined} */ otherApi;
+
   /** @param {HTMLElement} root @param {ViewFrame} host */
   constructor(root, host) {
     this.host = host;
-    this.masks = new Masks({ root });
+    root.innerHTML = MARKUP; // constant
+    const parts = (this.parts = partsOf(root));
+    this.masks = new Masks({ root: node("div", "", parts.picture) });
+    this.tables = { masks: new TableDrawer(parts.tables, "This mask as a table"), predictions: new TableDrawer(parts.tables, "These predictions as a table") };
+    this.otherMasks = new Masks({ root: node("div", "", parts.otherMasks) });
+    this.otherTable = new TableDrawer(parts.others, "These masks as a table");
+    parts.others.open = pageState().get("filler") !== null;
+    parts.others.addEventListener("toggle", () => this.showOthers());
+    parts.count.addEventListener("input", () => put(parts.counted, parts.count.value));
+    parts.count.addEventListener("change", () => host.select({ masks_shown: parts.count.value }));
+    parts.filler.addEventListener("input", () => {
+      host.select({ filler: parts.filler.value });
+      this.showOthers();
+    });
   }
 
-  /**
-   * @param {unknown} _
-   * @param {Record<string, any>} about requests: two, with the mask and without; tokens of the window; labels; offset of the first; kinds; context:
-   * tokens that each layer sees, 0 for all
-   */
-  async begin(_, { requests, tokens, labels, offset, kinds, windows }) {
-    this.apis?.forEach((api) => api.end());
-    const apis = (this.apis = requests.map((/** @type {Parameters} */ request) => this.host.apiOf(request, { computed: () => {} })));
-    const read = await Promise.all(apis.map((/** @type {Api} */ api) => api.recording("tensors", { names: ["logits"] })));
-    const [masked, free] = read.map(({ tensors: { logits: { shape: [count, vocab], data } } }) =>
-      Array.from({ length: count }, (_row, at) => lastOf({ metadata: {}, tensors: { logits: { shape: [1, vocab], data: data.subarray(at * vocab, (at + 1) * vocab) } } })));
-    const top = (/** @type {Distribution} */ of) => likeliestOf([of, of], TOP);
-    const rows = labels.map((_label, at) => [masked[at], free[at]].map((of) => top(of).map((id) => [kinds[id][0], probabilityOf(of, id)])));
-    const right = labels.map((_label, at) => [masked[at], free[at]].map((of) => placeOf(top(of), tokens[at + 1])));
-    const lost = tokens.slice(1).map((next, at) => probabilityOf(masked[at], next) - probabilityOf(free[at], next));
-    const most = Math.max(...lost, 0);
-    const row = most >= SEEN ? lost.indexOf(most) : Math.floor(lost.length / 2);
-    const sees = labels.map((_label, at) => `${at + 1} of ${labels.length} ${labels.length === 1 ? "key" : "keys"} visible.`);
-    if (lost.length) sees[row] += most >= SEEN ? " This row is shown first because the token that came next (✓) loses most probability here." : " This row is shown first because it is the middle one: no token loses much probability.";
-    this.masks.update({ panels: [panelOf(labels, offset, windows)], predictions: { heading: "What comes after", names: ["With the mask", "Without the mask, unlike in training"], rows, right, sees, row, words: this.ofLast(masked.at(-1), free.at(-1), windows.length) } });
+  /** @param {Api} api @param {Record<string, any>} given `MasksAbout` */
+  async begin(api, given) {
+    const about = /** @type {MasksAbout} */ (given);
+    const { parts, tables } = this;
+    this.otherApi?.end();
+    this.otherApi = this.host.apiOf(about.other, { computed: () => {} });
+    const readings = about.windows.length ? await readingsOf([api, this.otherApi], about) : null;
+    this.about = about;
+    const { isEncoder, windows, shown, most, title } = about;
+    parts.picture.hidden = parts.tables.hidden = isEncoder && !windows.length;
+    const { panels, predictions } = pictureOf(about, readings);
+    if (!parts.picture.hidden) this.masks.update({ panels, predictions });
+    parts.dial.hidden = most === null;
+    put(parts.dialName, isEncoder ? "Tokens shown, around the mask" : "Tokens shown, from the end");
+    Object.assign(parts.count, { max: String(most ?? shown), value: String(shown) });
+    put(parts.counted, String(shown));
+    put(tables.masks.title, isEncoder ? "These masks as a table" : "This mask as a table");
+    tables.masks.show(() => tableOfMasks(panels), `${title}-${isEncoder ? "masks-of-attention" : "causal-mask"}`);
+    tables.predictions.root.hidden = !readings;
+    if (readings) tables.predictions.show(() => tableOfPredictions(readings, { ...panels[0], isEncoder }), `${title}-candidates-${isEncoder ? "causal" : "without"}-mask`);
+    put(parts.othersName, isEncoder ? "Padding mask" : "Padding mask, and no mask");
+    this.showOthers();
   }
 
-  /** Why the prediction after the last token changes, or doesn't. @param {Distribution} masked @param {Distribution} free @param {number} layers */
-  ofLast(masked, free, layers) {
-    const moved = Math.max(...[...masked.keys()].map((id) => Math.abs(probabilityOf(masked, id) - probabilityOf(free, id))));
-    const change = moved < 1e-5 ? "no probability changes here" : `the largest change of a probability here is ${(100 * moved).toPrecision(3)} percentage points`;
-    const first = "The last token comes after all others, so the mask hides nothing from it, and its first layer is the same.";
-    if (layers === 1) return `${first} This model has no other layer: ${change}.`;
-    return `${first} But the tokens before it have looked ahead in that layer, and from the second layer on it reads what they made of it: ${change}.`;
+  setSelection() {
+    if (this.about) this.showOthers();
   }
-
-  setSelection() {}
 
   draw() {
     if (this.masks.panels) this.masks.draw();
+    if (this.otherMasks.panels) this.otherMasks.draw();
+  }
+
+  /** The masks that stand below, drawn while they are unfolded. */
+  showOthers() {
+    const { parts, about } = this;
+    const filler = Math.min(pageState().number("filler") ?? FILLER, 8);
+    parts.filler.value = String(filler);
+    put(parts.filled, String(filler));
+    if (!about || !parts.others.open) return;
+    const panels = otherPanels(about, filler);
+    this.otherMasks.update({ panels, predictions: null });
+    this.otherTable.show(() => tableOfMasks(panels), `${about.title}-masks`);
   }
 }
 
-/** Where a token is in a list; null where it isn't. */
-function placeOf(ids, id) {
-  const at = ids.indexOf(id);
-  return at < 0 ? null : at;
+/**
+ * What the model predicts in both ways.
+ *
+ * @param {Api[]} apis
+ * @param {MasksAbout} about
+ * @returns {Promise<Readings>}
+ */
+export async function readingsOf(apis, { isEncoder, tokens, next, first, shown, mask }) {
+  const both = await Promise.all(apis.map((api) => api.recording("predictions", { first, last: first + shown - 1 })));
+  const kinds = Object.assign({}, ...both.map(({ metadata }) => metadata.kinds));
+  const [own, other] = both.map(distributionsOf);
+  const there = isEncoder ? tokens.map((id) => (id === mask ? null : id)) : tokens.map((_, at) => next[at] ?? null);
+  return { own, other, right: there.slice(first, first + shown), label: (id) => kinds[id]?.[0] ?? `#${id}` };
 }
 
-/** The mask as it is drawn: of each cell, in how many groups of layers it is visible. @param {string[]} labels @param {number} offset @param {number[]} windows by layer */
-function panelOf(labels, offset, windows) {
-  const seen = windows.map((window) => (window > 0 && window < labels.length ? window : 0));
-  const sizes = [...new Set(seen.length ? seen : [0])].sort((a, b) => (b || Infinity) - (a || Infinity));
-  const layersOf = (size) => seen.flatMap((window, layer) => (window === size ? [layer] : []));
-  const named = (layers) => `layer${layers.length > 1 ? "s" : ""} ${layers.join(", ")}`;
-  const levels = sizes.map((_, at) => (at === sizes.length - 1 ? (at ? "visible in every layer" : "visible") : `visible in ${named(sizes.slice(0, at + 1).flatMap(layersOf).sort((a, b) => a - b))}`));
-  const sees = (query, key, size) => key <= query && (!size || query - key < size);
-  const cells = labels.flatMap((_row, query) => labels.map((_column, key) => sizes.filter((size) => sees(query, key, size)).length));
-  const hidden = cells.filter((cell) => !cell).length;
-  const words = `A token sees itself and what came before it; the next token, which it is trained to predict, is hidden. Of ${cells.length.toLocaleString("en")} cells here, ${hidden.toLocaleString("en")} are hidden.`;
-  return { title: "Causal mask", labels, mask: cells.join(""), offset, words, levels, before: [] };
+/** The masks of the text, and what is predicted under them. @param {MasksAbout} about @param {Readings | null} readings @returns {{ panels: Panel[], predictions: Predictions | null }} */
+export function pictureOf(about, readings) {
+  const { isEncoder, labels, offset, first, shown } = about;
+  const tokens = { labels: labels.slice(first, first + shown), offset: offset + first };
+  const whole = { ...about, length: labels.length };
+  const panels = isEncoder ? encoderPanels(tokens, whole) : [causalPanel(tokens, whole)];
+  return { panels, predictions: readings && (isEncoder ? underCausalMask(readings, about) : withoutMask(readings, whole)) };
+}
+
+/** The masks of the text with padding after it. @param {MasksAbout} about @param {number} filler padding tokens @returns {Panel[]} */
+export function otherPanels({ isEncoder, isTranslator, padded, pad }, filler) {
+  return [paddingPanel(padded, pad, filler), ...(isEncoder ? [] : [openPanel(padded, isTranslator)])];
 }

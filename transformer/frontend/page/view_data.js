@@ -1,6 +1,7 @@
 // What a view is told of a page: the request that it makes, and all else about it, from the model, the page state and the text.
 
 import { ApiError } from "../api_error.js";
+import { windowOf } from "../attention_config.js";
 import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
 import { kindOf, readPrompt } from "./text_reading.js";
@@ -26,7 +27,12 @@ import { kindOf, readPrompt } from "./text_reading.js";
  *
  * @typedef {{ request: Parameters, about: Record<string, any>, choices?: Choice[], notes?: string[] }} ViewInput
  *
- * @typedef {{ tokens: number[], next: string[], isWritten: boolean }} WholeText prompt and what follows; next: the label of the token that was chosen after each
+ * @typedef {object} WholeText prompt and what follows
+ * @property {number[]} tokens that are read: an encoder–decoder's answer without its end
+ * @property {number[]} ids of all tokens
+ * @property {string[]} labels of all tokens
+ * @property {string[]} next the label of the token that was chosen after each
+ * @property {boolean} isWritten
  */
 
 const ARROW = " → "; // stands for the start token, between the source and what is written from it
@@ -42,6 +48,12 @@ const KINDS = {
   decoder: ["Decoder: the text attends to itself", "Each token of the decoder attends to itself and to those before it."],
   cross: ["Cross: the text attends to the source", "A row shows what the decoder attended to in the source when it chose the token after the arrow."],
 };
+const MOST_SHOWN = 96; // tokens of a mask: a longer one looks the same
+const FEW_TOKENS = 32; // that are always shown
+const FEWEST_SHOWN = 8;
+const MOST_BEFORE = 8; // tokens outside the context that are drawn before it
+const MOST_COMPUTE = 90e9; // parameters times tokens that masking each token in turn may cost, as in transformer/api/predictions.py
+const FEWEST_MASKED = 8; // whatever that costs
 const POSITIONS = { length: 64, width: 64, base: 10_000, position: 5, shift: 6 }; // of a state that says nothing else
 
 /** Views that need no model. @type {Record<string, (state: StateReader) => ViewInput>} */
@@ -105,8 +117,8 @@ async function wholeOf(model, text) {
   const following = isWritten || !source.length ? written.map((id) => ({ id, label: labelOf(model, id) })) : await answerOf(model, text);
   const isEnded = source.length > 0 && model.about.card.stop_tokens.includes(following.at(-1)?.id); // nothing is looked up from the end token
   const read = isEnded ? following.slice(0, -1) : following;
-  const labels = [...tokens.map((id) => labelOf(model, id)), ...following.map(({ label }) => label)];
-  return { tokens: [...tokens, ...read.map(({ id }) => id)], next: labels.slice(1), isWritten };
+  const labels = [...(source.length ? tokens.map((id) => labelOf(model, id)) : text.read.labels), ...following.map(({ label }) => label)];
+  return { tokens: [...tokens, ...read.map(({ id }) => id)], ids: [...tokens, ...following.map(({ id }) => id)], labels, next: labels.slice(1), isWritten };
 }
 
 /** Another prompt, as interventions read it: of an encoder–decoder, with what it would write. @param {Model} model @param {string} prompt */
@@ -171,7 +183,7 @@ async function attentionData(model, state, text) {
   const { tokens, begin, start } = passOver(model, text, shown);
   const choices = [];
   if (isTranslator) choices.push({ name: "attention", label: "Attention", value: kind, options: Object.keys(KINDS).filter((each) => attentions[each]).map((each) => [each, KINDS[each][0]]), resets: ["query", "key", "zoom"] });
-  else if (config.architecture === "decoder-only" && whole.isWritten) choices.push({ name: "scope", label: "Text", value: state.get("scope") ?? "prompt", options: [["prompt", "The prompt"], ["all", "Prompt and generated text"]], resets: [] });
+  else if (config.architecture === "decoder-only") choices.push(...scopeChoice(whole, state));
   return {
     request: requestOf({ ...text, tokens, begin }),
     about: {
@@ -203,20 +215,76 @@ async function insideData(model, _, text) {
   };
 }
 
-/** The mask of the model, and what changes with it alone. @param {Model} model @param {StateReader} _ @param {PageText} text @returns {ViewInput} */
-function masksData(model, _, text) {
-  const { about } = model;
-  if (about.config.architecture !== "decoder-only") throw new ApiError("This model's attention has no causal mask over its prompt. Pick one that continues a text.");
-  const { tokens, begin, start } = passOver(model, text, text.tokens);
-  const kept = (text.changes ?? "").split("!").filter((code) => code && !code.startsWith("without~mask"));
-  const layers = about.attentions.self?.modules.length ?? 0;
+/** A text's masks, and what the model predicts under its own and under another. @param {Model} model @param {StateReader} state @param {PageText} text @returns {Promise<ViewInput>} */
+async function masksData(model, state, text) {
+  const { config, card } = model.about;
+  const isEncoder = config.architecture === "encoder-only";
+  const isTranslator = text.source.length > 0;
+  const whole = await wholeOf(model, text);
+  const [ids, read] = isTranslator || state.get("scope") === "all" ? [whole.ids, whole.tokens] : [text.tokens, text.tokens];
+  const { tokens, begin, start } = passOver(model, text, read);
+  const { most, shown, first, asked } = shownTokens(model, tokens, state);
+  const codes = (text.changes ?? "").split("!").filter(Boolean);
+  const kept = codes.filter((code) => isEncoder || !code.startsWith("without~mask~"));
+  const requestWith = (/** @type {string[]} */ changes) => requestOf({ ...text, tokens, begin, changes: changes.join("!") || null });
+  const padded = passOver(model, text, isTranslator ? text.source : text.tokens);
+  const paddedShown = shownOf(padded.tokens.length, state);
   return {
-    request: requestOf(text),
+    request: requestWith(kept),
     about: {
-      requests: [kept, [...kept, "without~mask~"]].map((codes) => requestOf({ ...text, tokens, begin, changes: codes.join("!") || null })),
-      tokens, labels: text.read.labels.slice(start), offset: begin, kinds: about.kinds, windows: Array.from({ length: layers }, (_layer, at) => about.config.attention_windows?.[at] ?? 0),
+      isEncoder, isTranslator, other: requestWith([...kept, isEncoder ? "without~later~" : "without~mask~"]),
+      windows: Array.from({ length: config.n_layers }, (_, layer) => windowOf(config, layer)).map((size) => (size === Infinity ? 0 : size)),
+      tokens, next: ids.slice(start + 1, start + 1 + tokens.length), labels: whole.labels.slice(start, start + tokens.length), offset: begin,
+      most: most > FEW_TOKENS ? most : null, shown, first, row: asked - first, mask: card.mask_token_id, context: config.context_length, outside: begin,
+      before: shown === tokens.length ? whole.labels.slice(Math.max(start - MOST_BEFORE, 0), start) : [], pad: config.pad_token_id ?? config.vocab_size,
+      padded: { ids: padded.tokens.slice(-paddedShown), labels: text.read.labels.slice(-paddedShown), offset: padded.begin + padded.tokens.length - paddedShown },
+      title: fileNameOf(model),
     },
+    choices: config.architecture === "decoder-only" ? scopeChoice(whole, state) : [], notes: notesOnMasks(config, codes.filter((code) => !kept.includes(code))),
   };
+}
+
+/** How many of some tokens the page Masks shows. @param {number} most @param {StateReader} state */
+function shownOf(most, state) {
+  return most <= FEW_TOKENS ? most : Math.min(Math.max(Number(state.get("masks_shown")) || FEW_TOKENS, FEWEST_SHOWN), most);
+}
+
+/**
+ * The tokens that it shows, from the end; of an encoder the token that it is asked about is among them.
+ *
+ * @param {Model} model
+ * @param {number[]} tokens
+ * @param {StateReader} state
+ * @returns {{ most: number, shown: number, first: number, asked: number }} most: that can be shown; asked: the first mask, or the last token
+ */
+function shownTokens({ about: { config, card }, card: { parameters = 0 } }, tokens, state) {
+  const count = tokens.length;
+  if (config.architecture !== "encoder-only") {
+    const most = Math.min(count, MOST_SHOWN);
+    const shown = shownOf(most, state);
+    return { most, shown, first: count - shown, asked: count - 1 };
+  }
+  const affordable = Math.max(Math.floor(MOST_COMPUTE / Math.max(parameters * count, 1)), FEWEST_MASKED);
+  const most = Math.min(count, MOST_SHOWN, affordable);
+  const shown = shownOf(most, state);
+  const asked = tokens.includes(card.mask_token_id) ? tokens.indexOf(card.mask_token_id) : count - 1;
+  return { most, shown, first: Math.min(count - shown, Math.max(asked - Math.floor(shown / 2), 0)), asked };
+}
+
+/** @param {import("../engine/live_model.js").Config} config @param {string[]} removed codes of changes that take the mask away @returns {string[]} */
+function notesOnMasks({ architecture, n_layers: layers }, removed) {
+  const isEncoder = architecture === "encoder-only";
+  const notes = isEncoder ? ["An encoder reads a text that is all there, and predicts what is masked in it. Nothing else has to be hidden, so it has no causal mask: every token sees those after it, too."] : [];
+  if (!layers) notes.push(`This model has no layers, and so no attention and no mask${isEncoder ? ": it predicts each token from itself." : " to take away: it predicts the next token from one token alone."}`);
+  const compared = layers ? " Here the first reading has the whole mask all the same, to compare with." : "";
+  if (removed.length) notes.push(`It is changed now: ${removed.map(inWords).join("; ")}.${compared}`);
+  return notes;
+}
+
+/** Whether a view is of the prompt, or of all of the text. @param {WholeText} whole @param {StateReader} state @returns {Choice[]} */
+function scopeChoice({ isWritten }, state) {
+  if (!isWritten) return [];
+  return [{ name: "scope", label: "Text", value: state.get("scope") ?? "prompt", options: [["prompt", "The prompt"], ["all", "Prompt and generated text"]], resets: [] }];
 }
 
 /** The model with its changes and without them, or with two prompts. @param {Model} model @param {StateReader} state @param {PageText} text @returns {Promise<ViewInput>} */

@@ -10,15 +10,20 @@ const UNSEEN = 1e-5; // a change of a probability this small is rounding
  * @typedef {Map<number, number>} Distribution
  */
 
-/** The distribution that an answer about "scores" has at its end. @param {import("../recording.js").Recording} recording @returns {Distribution} */
-export function lastOf({ tensors }) {
+/** The distributions that an answer about "scores" or "predictions" has, by position. @param {import("../recording.js").Recording} recording @returns {Distribution[]} */
+export function distributionsOf({ tensors }) {
   const { logits, top_logits: top, top_ids: ids, normaliser } = tensors;
   const { shape: [count, width], data } = logits ?? top;
-  const begin = (count - 1) * width;
-  const last = Float64Array.from(data.subarray(begin, begin + width));
-  const total = normaliser ? normaliser.data[count - 1] : logSumExp(last);
-  return new Map(Array.from(last, (logit, at) => [ids ? ids.data[begin + at] : at, logit - total]));
+  return Array.from({ length: count }, (_, row) => {
+    const begin = row * width;
+    const all = Float64Array.from(data.subarray(begin, begin + width));
+    const total = normaliser ? normaliser.data[row] : logSumExp(all);
+    return new Map(Array.from(all, (logit, at) => [ids ? ids.data[begin + at] : at, logit - total]));
+  });
 }
+
+/** The one at its end. @param {import("../recording.js").Recording} recording @returns {Distribution} */
+export const lastOf = (recording) => /** @type {Distribution} */ (distributionsOf(recording).at(-1));
 
 /** A token's probability, 0 where the distribution doesn't have it. @param {Distribution} distribution @param {number} id */
 export function probabilityOf(distribution, id) {

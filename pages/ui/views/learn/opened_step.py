@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.ui.components.lesson_step import Given
+from pages.ui.expanders import folded
 from pages.ui.frame import saved_view, state
 from pages.ui.frame import url_parameters as links
 from pages.ui.frame.page import PageOptions
@@ -118,6 +119,7 @@ def open_requested() -> PageOptions:
         f"{opened.lesson.title} · step {opened.step_id.step + 1} of {len(opened.lesson.steps)}, "
         f"about {opened.lesson.minutes} minutes in all",
         view=page,
+        folded=folded(page),
         uses_model=uses_model,
         is_bare=is_bare,
         is_fixed=opened.is_open,
