@@ -235,10 +235,16 @@ def prompt(at):
 
 def said(at):
     """All sentences that inform, warn or report an error, without what keeps Markdown away; the shell's among them."""
+    told = told_of(at)["notices"] if components(at, SHELL) else []
     boxes = " ".join(box.value for box in [*at.info, *at.warning, *at.error])
     found = shown(at)
-    sentences = [re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", boxes), found["problem"], *found["notices"]]
-    return " ".join(filter(None, sentences))
+    sentences = [re.sub(rf"\\(?=[^\w\s])|{JOINER}", "", boxes), found["problem"]]
+    return " ".join(filter(None, dict.fromkeys([*sentences, *told, *found["notices"]])))
+
+
+def dismiss_notices(at):
+    """Press OK beside the shell's notices."""
+    return tell_page(at, SHELL, "notices_read", True)
 
 
 def link_of(at):

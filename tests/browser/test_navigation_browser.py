@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from tests.browser.address_bar import address
-from tests.browser.attention_page import WHOLE, parameters, turn_to, type_prompt, until, until_shown
+from tests.browser.attention_page import WHOLE, menu_button, parameters, turn_to, type_prompt, until, until_shown
 from tests.browser.generate_page import expect, look_at, picture, tokens, write
 
 CHOOSE_AND_LEAVE = """([dial, link, ms]) => new Promise((resolve) => {
@@ -78,7 +78,7 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
     expect(page.get_by_role("heading", name="Layer 1, head 1")).to_be_visible()
     page.go_back()
     until_on(page, "Generate", wait_ready)
-    until(page, lambda: "head" not in parameters(page) and parameters(page)["layer"] == "1")
+    until(page, lambda: (parameters(page)["layer"], parameters(page)["head"]) == ("1", "0"))
     expect(picture(page)).to_contain_text("layer 1, head 0")
     page.go_forward()
     until_on(page, "Attention", wait_ready)
@@ -182,12 +182,13 @@ def test_a_prompt_that_isn_t_applied_can_t_be_read_or_is_too_long_for_a_link_out
     assert page.evaluate(DRAFT) is None
     expect(prompt_box(page)).to_have_value("ROMEO")
     page = visit("?" + "&".join(f"{name}={value}" for name, value in CLICKABLE.items()))
-    alert = page.get_by_test_id("stMain").get_by_test_id("stAlert")
-    alert.wait_for()
-    said = alert.inner_text().replace("\u2060", "")
+    notices = page.locator(".shell-notices")
+    said = notices.inner_text()
     assert [said.count(f"“{value}”") for value in CLICKABLE.values()] == [1] * len(CLICKABLE)
-    assert alert.locator("a, img, [data-testid=stIconMaterial]:not(:scope > *)").count() <= 1  # the alert's own icon
-    assert page.get_by_test_id("stMain").locator("a").count() == 0
+    assert page.get_by_test_id("stMain").locator("a, img").count() == 0
+    notices.get_by_role("button", name="OK").click()
+    expect(notices).to_be_hidden()
+    expect(menu_button(page)).to_be_focused()
 
 
 def test_a_page_whose_scripts_can_t_be_had_says_what_it_is_and_what_to_do(app_url, new_page, browser_errors):

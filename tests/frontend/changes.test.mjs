@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { changed, changedSentence, changesOn, readChanges, withoutEffect } from "../../transformer/frontend/changes.js";
+import { changed, changedSentence, changesOn, readChanges, stepsBefore, withoutEffect } from "../../transformer/frontend/changes.js";
 import { problemOf } from "../../transformer/frontend/intervention_checks.js";
 import { FIELDS, KINDS, codeOf, inWords } from "../../transformer/frontend/intervention_codes.js";
 import { othersOf, targetsOf, wheres } from "../../transformer/frontend/page/change_options.js";
@@ -34,6 +34,10 @@ test("changes are taken back, turned off and on, edited in their place, and each
   assert.equal(after(both, { clear: true }), "");
   assert.equal(after(both, { clear: true }, { add: [head(0, 2)] }, { undo: true }, { undo: true }, { undo: true }), both);
   assert.deepEqual(changed({ now: both, before: [] }, { remove: ["without~mask~"] }, model), { now: both, before: [] }, "what changes nothing is no step");
+  const [one, two] = both.split("!");
+  for (const [now, before, left] of /** @type {[string, string[], string[]][]} */ ([["", [""], []], [one, ["", one, one], [""]], [one, ["", two], ["", two]]])) {
+    assert.deepEqual(stepsBefore({ now, before }), left, "what the tour has taken back needs no undo");
+  }
   assert.deepEqual(changesOn(after(both, { toggle: 0 })), [head(1, 0.5)]);
 });
 

@@ -16,6 +16,11 @@ test("it begins with what an address says, under the present names, and with not
     if (!/^\d+$/.test(text)) assert.equal(other.numbers("cell"), null, text);
   }
   assert.equal(new PageState().number("head"), null);
+  const opening = { layer: 1, head: 2 };
+  for (const [link, layer, head] of /** @type {[string, number, number][]} */ ([["", 1, 2], ["layer=3", 3, 0], ["head=3", 0, 3], ["layer=0&head=0", 0, 0]])) {
+    assert.deepEqual(new PageState(link).layerAndHead(opening), { layer, head }, link);
+  }
+  assert.deepEqual(new PageState().layerAndHead(null), { layer: 0, head: 0 });
 });
 
 test("everybody but who changes it is told of something else, once, and of the same never", () => {

@@ -67,7 +67,7 @@ def test_a_link_s_change_that_can_t_be_made_or_has_no_effect_is_told_of():
     assert link_of(at)["changes"] == code_of(HEAD, late)
     assert f"No effect on this text: {late}. The text is too short." in said(at)
     assert "No effect" not in said(app.step(at))
-    app.press(at, "OK")
+    app.dismiss_notices(at)
     assert "left out" not in said(at)
 
 

@@ -47,8 +47,8 @@ def shown(at):
         ({"model": "reading", "attention": "encoder"}, (1, 1)),
         ({"model": "crossing"}, (0, 1)),
         ({"layer": 0, "head": 0}, (0, 0)),
-        ({"layer": 0}, (0, 1)),  # the other as the card says
-        ({"head": 0}, (1, 0)),
+        ({"layer": 1}, (1, 0)),  # the card's head is one of its layer
+        ({"head": 1}, (0, 1)),
     ],
     ids=str,
 )

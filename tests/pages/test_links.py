@@ -6,13 +6,13 @@ import pytest
 from streamlit.runtime.scriptrunner import RerunData, RerunException
 
 from pages.ui.frame import state
-from pages.ui.markdown import JOINER
 from tests import app_driver as app
 from tests.app_driver import (
     PAGES,
     checked,
     come_back,
     dials,
+    dismiss_notices,
     every_page,
     given,
     go,
@@ -21,7 +21,6 @@ from tests.app_driver import (
     look_at,
     looked_at,
     named,
-    press,
     prompt,
     said,
     start,
@@ -187,15 +186,5 @@ def test_a_link_that_asks_for_too_much_is_answered_on_every_page(page):
         "The link's text was left out: it has tokens that this model doesn't know.",
     ):
         assert said(at).count(sentence) == 1
-    press(at, "OK")
+    dismiss_notices(at)
     assert "The link has" not in said(at)
-
-
-@pytest.mark.parametrize(
-    "value", ["http://a.b/c", "www.a.bc", "me@a.bc", ":material/info:", "![x](http://a.b/c.png)\n\n# big"]
-)
-def test_no_address_or_picture_in_a_notice_is_left_whole(value):
-    at = start(seed=value, model=value, pace=value, prompt="To be")
-    (warning,) = at.warning
-    assert value not in warning.value and "![" not in warning.value and JOINER in warning.value
-    assert value.partition("\n")[0] in said(at) and "\n\n#" not in warning.value

@@ -40,6 +40,13 @@ export function changesOn(text) {
   return changesIn(text).filter(({ on }) => on).map(({ code }) => code);
 }
 
+/** The steps that an undo can go back to: a change that the tour, a lesson or Back has taken back is undone already. @param {Changes} changes */
+export function stepsBefore({ now, before }) {
+  let count = before.length;
+  while (count && before[count - 1] === now) count -= 1;
+  return before.slice(0, count);
+}
+
 /** What is said of changes that are on; empty without any. @param {string[]} codes */
 export function changedSentence(codes) {
   return codes.length ? `Changed: ${codes.map(inWords).join("; ")}.` : "";

@@ -20,7 +20,6 @@ from pages.ui.host.exchange import exchange
 from pages.ui.host.page_state import FILES
 from pages.ui.host.shell import shell
 from pages.ui.index_page import ICON
-from pages.ui.markdown import plain
 from pages.ui.models import attention_kinds, library
 from pages.ui.models.changes import Changes, in_force
 from pages.ui.session import visitor_training as training
@@ -87,14 +86,13 @@ class Finished(Exception):
 class PageLayout:
     """The containers of the frame, from top to bottom."""
 
-    notices: DeltaGenerator
     shell: DeltaGenerator
     heading: DeltaGenerator
 
 
 def lay_out() -> PageLayout:
     """Create the empty frame."""
-    return PageLayout(st.container(), st.container(key="frame_shell"), st.container(key="frame_heading"))
+    return PageLayout(st.container(key="frame_shell"), st.container(key="frame_heading"))
 
 
 def open_page(
@@ -131,10 +129,6 @@ def open_page(
     with state.kept_from_tab():
         text = _current_text(current, name, tokens, source, interventions)
         _clamp_selection(current, library.config(name), text if tokens else None)
-    if current.notices:  # last, so that it says what this run has found
-        with layout.notices.container(horizontal=True, vertical_alignment="center", key="frame_notices"):
-            st.warning(plain(" ".join(dict.fromkeys(current.notices))), icon=":material/info:")
-            widgets.button("OK", current.notices.clear)
     st.session_state["session"] = Session(
         current, text, theme(), name, library.config(name), prompt, tokens, source, current.changes, interventions
     )
@@ -145,8 +139,16 @@ def _draw_shell(layout: PageLayout, title: str, opening: PageOptions) -> None:
     with layout.shell:
         is_exporting = any(st.session_state.get(f"drawer_{name}") for name in ("numbers", "page", "live"))
         draws = FILES if is_exporting else opening.view
-        opened = {**vars(opening), "draws": draws, "offers_tour": page_guide.offers_tour()}
-        shell(title, opened, model_picker.catalogue(), exchange(title), state.next_page(), saved_view.open_page)
+        told = {"draws": draws, "notices": visitor().notices, "offers_tour": page_guide.offers_tour()}
+        shell(
+            title,
+            {**vars(opening), **told},
+            model_picker.catalogue(),
+            exchange(title),
+            state.next_page(),
+            saved_view.open_page,
+            lambda _: visitor().notices.clear(),
+        )
         st.html(STYLE)
         page_guide.show()
 
@@ -185,9 +187,11 @@ def _show_training() -> None:
 def _clamp_selection(current: Visitor, config: ModelConfig, text: Text | None) -> None:
     """Clamp layer, head and step to this model and text, as the shell does, and says. text: None if there is none."""
     if kind := attention_kinds.shown_kind(config, current.attention):
-        opening = attention_kinds.first_layer_and_head(config, library.model(current.model).card, kind)
-        current.layer = opening[0] if current.layer is None else current.layer
-        current.head = opening[1] if current.head is None else current.head
+        if current.layer is None and current.head is None:
+            current.layer, current.head = attention_kinds.first_layer_and_head(
+                config, library.model(current.model).card, kind
+            )
+        current.layer, current.head = current.layer or 0, current.head or 0
         for name, count in (("layer", attention_kinds.layer_count(config, kind)), ("head", config.n_heads)):
             setattr(current, name, min(getattr(current, name), count - 1))
     if text and current.step is not None and not 0 < current.step < len(text.tokens):

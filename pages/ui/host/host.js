@@ -23,6 +23,7 @@ import { Exchange } from "./exchange.js";
  * @property {boolean} offers_tour
  * @property {ListedModel[]} catalogue
  * @property {string[]} own
+ * @property {string[]} notices
  * @property {number[]} heard
  * @property {string | null} next_page
  *
@@ -91,11 +92,11 @@ async function draw() {
 const settled = (link) => link.sheet ?? new Promise((resolve) => ["load", "error"].forEach((kind) => link.addEventListener(kind, resolve, { once: true })));
 
 /** @param {Page} data @param {Views} views @returns {ShellHost} */
-function hostOf({ page, view, uses_model: usesModel, is_bare: isBare, is_fixed: isFixed, is_linked: isLinked, offers_tour: offersTour, catalogue }, views) {
+function hostOf({ page, view, uses_model: usesModel, is_bare: isBare, is_fixed: isFixed, is_linked: isLinked, offers_tour: offersTour, catalogue, notices }, views) {
   const menu = guideMenu();
   const offer = { title: "New here? Take the tour", dismissal: "No tour", act: menu[0].act, dismiss: remember };
   return {
-    page, views, usesModel, isBare, isFixed, isLinked, catalogue, answers, menu, offer: offersTour && !wasSeen() ? offer : null,
+    page, views, usesModel, isBare, isFixed, isLinked, catalogue, notices, noticesRead: () => tell("notices_read", true), answers, menu, offer: offersTour && !wasSeen() ? offer : null,
     embedded: view && stepPlace?.isConnected ? { page: view, place: stepPlace } : undefined,
     navigate: (title) => (view ? tell("navigate", title) : pageLink(title)?.click()), // Python keeps the step's view for the other page
   };

@@ -35,12 +35,14 @@ def shell(
     exchange: Exchange,
     next_page: str | None,
     open_page: Callable[[str], None],
+    on_read: Callable[[bool], None],
 ) -> None:
     """Draw it, and tell the tab what this run draws.
 
-    opening: how the page opens, as `PageOptions` has it, whether the tour is offered, and what Python `draws` something
-    of, as `drawn_by` takes it. models: those that can be picked, as `model_picker.catalogue` lists them. next_page: the
-    title of a page to open. open_page: called with the one that the view of a lesson's step leads to.
+    opening: how the page opens, as `PageOptions` has it, `notices`, whether the tour is offered, and what Python
+    `draws` something of, as `drawn_by` takes it. models: those that can be picked, as `model_picker.catalogue` lists
+    them. next_page: the title of a page to open. open_page: called with the one that the view of a lesson's step leads
+    to. on_read: called when the notices have been read.
     """
     data = {
         "key": KEY,
@@ -58,11 +60,12 @@ def shell(
         "waiting": {"waiting_title": page} if opening["is_bare"] else _waiting(page, exchange.texts, models),
         "own": [model["name"] for model in models if is_own(model["name"])],
         "next_page": next_page,
+        "notices": list(dict.fromkeys(opening["notices"])),
     }
     _mount(
         data=[data],  # in a dictionary Streamlit looks for tables, and the first page would wait for pandas
         on_page_state_change=lambda: None,
-        **listening(KEY, navigate=(Literal[*SENTENCES], open_page)),
+        **listening(KEY, navigate=(Literal[*SENTENCES], open_page), notices_read=(bool, on_read)),
     )
 
 

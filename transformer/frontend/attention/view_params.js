@@ -50,9 +50,10 @@ export function selectionFrom(looked, { offsets: { queries, keys }, opening }, p
   const [top, bottom, left, right] = zoom?.length === 4 ? [zoom[0] - queries, zoom[1] - queries, zoom[2] - keys, zoom[3] - keys] : [-1];
   const isThere = Math.min(top, left) >= 0 && top < bottom && left < right && bottom <= pass.queries && right <= pass.keys;
   const choice = (name) => (ONE_OF[name].includes(looked.get(name)) ? looked.get(name) : ONE_OF[name][0]);
+  const { layer, head } = looked.layerAndHead(opening);
   const chosen = {
-    layer: Math.min(looked.number("layer") ?? opening.layer, pass.modules.length - 1),
-    head: Math.min(looked.number("head") ?? opening.head, pass.config.n_heads - 1),
+    layer: Math.min(layer, pass.modules.length - 1),
+    head: Math.min(head, pass.config.n_heads - 1),
     query: within(shifted(looked.number("query"), -queries), pass.queries),
     key: within(shifted(looked.number("key"), -keys), pass.keys),
     stage: choice("stage"),

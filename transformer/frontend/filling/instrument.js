@@ -187,7 +187,8 @@ export class FillingInstrument {
 
   turn(change) {
     this.looked = { ...this.looked, ...change };
-    this.host.select(change);
+    const { layer, head } = this.looked;
+    this.host.select({ layer, head });
     this.show();
   }
 

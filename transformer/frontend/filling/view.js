@@ -31,11 +31,8 @@ export class FillingView {
   looked() {
     const { layers, heads, opening } = this.about;
     const state = pageState();
-    return {
-      layer: Math.min(state.number("layer") ?? opening.layer, layers - 1),
-      head: Math.min(state.number("head") ?? opening.head, heads - 1),
-      position: state.number("query"),
-    };
+    const { layer, head } = state.layerAndHead(opening);
+    return { layer: Math.min(layer, layers - 1), head: Math.min(head, heads - 1), position: state.number("query") };
   }
 
   setSelection() {

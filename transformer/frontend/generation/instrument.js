@@ -306,7 +306,8 @@ export class GenerationInstrument {
     this.screen.controls.show(this.chosen);
     if (SETTINGS.includes(name)) this.writer.redraw(this.length, this.goal);
     this.show();
-    this.host.settingsChanged({ [name]: value });
+    const { layer, head } = this.chosen;
+    this.host.settingsChanged(["layer", "head"].includes(name) ? { layer, head } : { [name]: value });
   }
 
   /** position: of a token that the model predicted, in the prompt or after it; or the one after the text. */

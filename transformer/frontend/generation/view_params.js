@@ -20,8 +20,9 @@ export function selectionFrom(looked, { choices: { layers, heads, attentions, pa
   const among = (name, listed, otherwise) => (listed.some(([value]) => value === looked.get(name)) ? looked.get(name) : otherwise);
   chosen.pace = among("pace", paces, chosen.pace);
   chosen.attention = among("attention", attentions, attention);
-  chosen.layer = Math.min(looked.number("layer") ?? opening.layer, Math.max(layers - 1, 0));
-  chosen.head = Math.min(looked.number("head") ?? opening.head, Math.max(heads - 1, 0));
+  const { layer, head } = looked.layerAndHead(opening);
+  chosen.layer = Math.min(layer, Math.max(layers - 1, 0));
+  chosen.head = Math.min(head, Math.max(heads - 1, 0));
   return chosen;
 }
 

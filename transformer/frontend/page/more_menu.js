@@ -96,7 +96,7 @@ export class MoreMenu {
     this.count(changesOn(changes.now).length);
     if (!model) return;
     const { about: { attentions }, about, card: { opening, summary } } = model;
-    const [layer, head] = ["layer", "head"].map((name) => state.number(name) ?? opening?.[name] ?? 0);
+    const { layer, head } = state.layerAndHead(opening);
     const module = attentions[kindOf(attentions, state.get("attention"))]?.modules[layer] ?? null;
     this.changes.show({ changes, model: about, looked: { module, head }, length: text ? (text.source.length || text.tokens.length) : 0 });
     this.showReading(model, state.get("reads") ?? "chat", text);

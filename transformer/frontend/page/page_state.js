@@ -71,6 +71,17 @@ export class PageState {
   }
 
   /**
+   * The layer and the head to show. Where a link has one of them, the other is 0.
+   *
+   * @param {{ layer: number, head: number } | null | undefined} opening what is worth seeing first
+   */
+  layerAndHead(opening) {
+    const [layer, head] = [this.number("layer"), this.number("head")];
+    const isFirst = layer === null && head === null;
+    return { layer: layer ?? (isFirst && opening?.layer || 0), head: head ?? (isFirst && opening?.head || 0) };
+  }
+
+  /**
    * Change values; null stands for a default. Returns whether anything is different now.
    *
    * @param {Record<string, unknown>} change

@@ -2,7 +2,7 @@
 // and a view, the page's own or the one that a lesson's step shows. It computes nothing: it changes the page state, has the text read, and has the view drawn.
 
 import { ApiError, sentenceOf } from "../api_error.js";
-import { changed, readChanges } from "../changes.js";
+import { changed, readChanges, stepsBefore } from "../changes.js";
 import { attribute, list, node, put } from "../dom.js";
 import { effectOf } from "./changed_model.js";
 import { ModelMenu } from "./model_menu.js";
@@ -34,6 +34,8 @@ import { ViewSlot, apiOf } from "./view_slot.js";
  * @property {((page: string, state: PageState) => void) | null} navigate opens another page with this state; null where there is none
  * @property {boolean} [isLinked] whether the page has an address that others can open; unless it says otherwise, it has
  * @property {(state: PageState, read: { model: Model | null, text: PageText | null }) => void} [changed] told whenever something has been read anew
+ * @property {string[]} [notices] what the host has to say, until it is told that they were read
+ * @property {() => void} [noticesRead]
  * @property {MenuItem[]} [menu] what else the menu has
  * @property {(MenuItem & { dismissal: string, dismiss: () => void }) | null} [offer] what a newcomer is offered, until it is taken or dismissed
  */
@@ -72,7 +74,14 @@ export class Shell {
     this.problem = node("div", "problem", this.root);
     attribute(this.problem, "role", "alert");
     this.notices = node("div", "shell-notices", this.root);
-    attribute(this.notices, "role", "status");
+    this.sentences = node("div", "", this.notices);
+    attribute(this.sentences, "role", "status");
+    const ok = Object.assign(node("button", "", this.notices), { type: "button", textContent: "OK" });
+    ok.addEventListener("click", () => this.dismissNotices());
+    /** @type {string[]} what is said of the view */
+    this.said = [];
+    /** @type {Set<string>} notices that were read, as long as they would be shown */
+    this.dismissed = new Set();
     this.heading = node("div", "shell-heading", this.root);
     this.title = node("h1", "", this.heading);
     this.sentence = node("p", "", this.heading);
@@ -99,6 +108,7 @@ export class Shell {
     this.models.offer(host.catalogue);
     this.more.offer(host.menu ?? [], { isLinked: host.isLinked !== false, isFixed: Boolean(host.isFixed) });
     this.showOffer(host.offer ?? null);
+    this.showNotices(this.said);
     if (isOther) {
       this.slot?.end();
       place.replaceChildren();
@@ -235,14 +245,16 @@ export class Shell {
       if (this.host.isBare || this.host.isFixed) throw new Error("Model, prompt and changes are fixed at this step.");
       this.becomeChanged(changed(this.changes, wish, this.model.about));
     } catch (error) {
+      this.dismissed.clear();
       this.showNotices([/** @type {Error} */ (error).message]);
     }
   }
 
   /** @returns {Changes} those that the model can be changed by, and what they were */
   get changes() {
-    const now = this.state.get("changes") ?? "";
-    return { now: this.model ? readChanges(now, this.model.about).now : now, before: this.changesBefore };
+    const given = this.state.get("changes") ?? "";
+    const now = this.model ? readChanges(given, this.model.about).now : given;
+    return { now, before: stepsBefore({ now, before: this.changesBefore }) };
   }
 
   /** @param {Changes} changes */
@@ -305,13 +317,25 @@ export class Shell {
     }
   }
 
-  /** @param {string[]} sentences */
-  showNotices(sentences) {
-    list(this.notices, [...new Set(sentences)], (sentence) => {
+  /** @param {string[]} said what is said of the view, below what the host says */
+  showNotices(said) {
+    this.said = said;
+    const all = [...new Set([...(this.host.notices ?? []), ...said])];
+    this.dismissed = new Set(all.filter((sentence) => this.dismissed.has(sentence)));
+    const shown = all.filter((sentence) => !this.dismissed.has(sentence));
+    list(this.sentences, shown, (sentence) => {
       const notice = node("p", "", null);
       put(notice, sentence);
       return notice;
     });
-    this.notices.hidden = !sentences.length;
+    this.notices.hidden = !shown.length;
+  }
+
+  dismissNotices() {
+    const { notices = [], noticesRead = () => {} } = this.host;
+    this.dismissed = new Set([...notices, ...this.said]);
+    this.showNotices(this.said);
+    this.more.button.focus();
+    if (notices.length) noticesRead();
   }
 }
