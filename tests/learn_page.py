@@ -101,6 +101,15 @@ def leave(at):
     return tell_page(at, "headsup_room", "left", True, 0)
 
 
+def cards(at):
+    """The lessons that are listed, by name."""
+    return {card["name"]: card for card in json.loads(component(at, "headsup_lesson_list").json)["cards"]}
+
+
+def open_lesson(at, name):
+    return tell_page(at, "headsup_lesson_list", "opened", name)
+
+
 def open_step(number, **more):
     return start("Learn", lesson=LESSON, lesson_step=number, **more)
 

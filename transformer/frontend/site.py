@@ -223,7 +223,8 @@ def _page(
         f'<a href="{_file(name)}/"{" aria-current=page" if name == page else ""}>{name}</a>' for name in pages
     )
     cards = [
-        {name: lesson[name] for name in ("name", "title", "asks", "minutes")}
+        {name: lesson[name] for name in ("name", "title", "asks", "minutes", "aims")}
+        | {"asked": [number for number, step in enumerate(lesson["steps"]) if step["question"]]}
         | ({} if lesson["steps"] else {"missing": lesson["note"]})
         for lesson in lessons
     ]

@@ -17,6 +17,7 @@ const mounts = {
   guide: () => mountGuide,
   head_grid: async () => (await import("./head_grid/head_grid.js")).mountHeadGrid,
   input_drafts: () => mountInputDrafts,
+  lesson_list: async () => (await import("./lesson_list/lesson_list.js")).mountLessonList,
   lesson_step: async () => (await import("./lesson_step/lesson_step.js")).mountLessonStep,
   loss_chart: async () => (await import("./loss_chart/loss_chart.js")).mountLossChart,
   masks: async () => (await import("./masks/masks.js")).mountMasks,

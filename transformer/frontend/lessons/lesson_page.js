@@ -17,9 +17,11 @@ import { WhatIfView } from "../what_if/view.js";
 import { keepOffline } from "../site/offline.js";
 import { Models, embeddedModel, fetched } from "../site/models.js";
 import { handout } from "./handout.js";
+import { drawCards } from "./lesson_list.js";
 import { inWords, isRight, lastOf } from "./questions.js";
 import { ALONE, StepView, bare, html, stateOf } from "./step.js";
 /** @import { ListedModel } from "../page/shell.js" */
+/** @import { Card } from "./lesson_list.js" */
 /** @import { Answered } from "./questions.js" */
 /** @import { Step } from "./step.js" */
 
@@ -64,20 +66,17 @@ function button(parent, label, act, className = "act") {
   return made;
 }
 
-/** The list of lessons. @param {(Pick<Lesson, "name" | "title" | "asks" | "minutes"> & { missing?: string })[]} lessons missing: why one isn't here, as HTML */
+/** The list of lessons. @param {(Pick<Card, "name" | "title" | "asks" | "minutes" | "aims" | "missing"> & { asked: number[] })[]} lessons asked: the steps with a question */
 function showList(lessons) {
   parts.lesson.replaceChildren();
   html("h1", "", parts.lesson, "Learn");
   node("p", "faint", parts.lesson).textContent = "Predict, look, and see why. Your answers stay in this browser.";
-  const list = node("ul", "site-lessons", parts.lesson);
-  for (const { name, title, asks, minutes, missing } of lessons) {
-    const item = node("li", "", list);
-    const heading = node("h2", "", item);
-    if (missing) putHtml(heading, title);
-    else html("a", "", heading, title).href = `Learn/?${new URLSearchParams({ lesson: name })}`;
-    html("p", "", item, asks);
-    html("span", "faint", item, missing ?? `${minutes} minutes`);
-  }
+  const given = answers();
+  const cards = lessons.map(({ asked, ...lesson }) => {
+    const answered = asked.filter((number) => lastOf(given[`${lesson.name}/${number}`] ?? null) !== null).length;
+    return { ...lesson, questions: asked.length, answered, isBegun: answered > 0, isDone: answered > 0 && answered === asked.length };
+  });
+  drawCards(node("ul", "", parts.lesson), cards, { hrefOf: (lesson) => `Learn/?${new URLSearchParams({ lesson })}` });
 }
 
 /** One step. @param {Lesson} lesson @param {number} number */

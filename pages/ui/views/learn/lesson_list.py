@@ -1,10 +1,12 @@
 """Draws the list of lessons, and the visitor's results."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from pages.ui.components.lesson_list import lesson_list
 from pages.ui.frame import page_guide, widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Binding
@@ -13,6 +15,7 @@ from pages.ui.lessons.lesson import Lesson
 from pages.ui.lessons.lesson_files import Unreadable
 from pages.ui.lessons.room import Phase
 from pages.ui.markdown import counted, plain
+from pages.ui.printable_html import inline
 from pages.ui.session.lesson_answers import Answers, Response, StepId
 from pages.ui.session.session_store import session_record
 from pages.ui.tables import as_csv
@@ -65,14 +68,18 @@ def _show(own: Answers, lessons: list[Lesson | Unreadable]) -> None:
             "upload the lesson again on *For teachers*. It is kept while its teacher's tab is open.",
             icon=":material/upload_file:",
         )
-    with st.container(key="lessons"):
-        for lesson in visitor_lessons.uploaded_lessons():
-            _uploaded_card(lesson, own)
-        for lesson in lessons:
-            if isinstance(lesson, Lesson):
-                _card(
-                    lesson, numbers.get(lesson.name), own, is_next=bool(following) and following.lesson == lesson.name
-                )
+    own_cards = [_uploaded_card(lesson, own) for lesson in visitor_lessons.uploaded_lessons()]
+    cards = [
+        _card(lesson, numbers.get(lesson.name), own) | {"isNext": bool(following) and following.lesson == lesson.name}
+        for lesson in lessons
+        if isinstance(lesson, Lesson)
+    ]
+    lesson_list([*own_cards, *cards], open_lesson=lambda name: _open(name, own), remove=visitor_lessons.remove)
+
+
+def _open(name: str, own: Answers) -> None:
+    if lesson := visitor_lessons.lesson(name):
+        go_to(_first_open(lesson, own))
 
 
 def after(lesson: Lesson) -> Lesson | None:
@@ -112,42 +119,28 @@ def _go_on(step_id: StepId | None, own: Answers) -> None:
         st.caption(f"{done} of {counted(len(lessons), 'lesson')} done, {minutes} minutes in all.", width="content")
 
 
-def _card(lesson: Lesson, number: int | None, own: Answers, *, is_next: bool) -> None:
+def _card(lesson: Lesson, number: int | None, own: Answers) -> dict[str, Any]:
     """number: its place in the course; None where its model is missing."""
-    with st.container(border=True, gap="small", key=f"lesson_card_{'next_' if is_next else ''}{lesson.name}"):
-        title = plain(lesson.title) if number is None else f"{number}. {plain(lesson.title)}"
-        st.markdown(f"**{title}**  \n{plain(lesson.asks or '. '.join(lesson.aims))}")
-        if number is None:
-            missing = plain(lesson_files.missing_model(lesson))
-            st.caption(f"It needs the model “{missing}”, which isn't here. {lesson.get}")
-            return
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            facts = [":blue-badge[Next]" if is_next else "", f"{lesson.minutes} minutes", _progress(lesson, own)]
-            st.markdown(f":small[{' · '.join(filter(None, facts))}]", width="content")
-            _start(lesson, own)
+    card = {
+        "name": lesson.name,
+        "title": inline(lesson.title if number is None else f"{number}. {lesson.title}"),
+        "asks": inline(lesson.asks or ". ".join(lesson.aims)),
+        "minutes": lesson.minutes,
+        "aims": [inline(aim) for aim in lesson.aims],
+        "questions": len(lesson.questions),
+        "answered": own.answered(lesson.name),
+        "isBegun": lesson.name in own.opened,
+        "isDone": _is_done(lesson, own),
+    }
+    if missing := lesson_files.missing_model(lesson):
+        card["missing"] = inline(f"It needs the model “{plain(missing)}”, which isn't here. {lesson.get}")
+    return card
 
 
-def _uploaded_card(lesson: Lesson, own: Answers) -> None:
-    with st.container(border=True, gap="small", key=f"lesson_card_{lesson.name}"):
-        is_of_room = visitor_lessons.is_of_room(lesson)
-        whose = "Your teacher's own lesson" if is_of_room else "Your own lesson: only you and your rooms can see it"
-        st.markdown(f"**{plain(lesson.title)}**  \n{plain(lesson.asks or '. '.join(lesson.aims))}")
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            facts = [whose, f"{lesson.minutes} minutes", _progress(lesson, own)]
-            st.markdown(f":small[{' · '.join(filter(None, facts))}]", width="content")
-            if not is_of_room:
-                widgets.button("Remove", visitor_lessons.remove, key="lesson_remove", icon="delete", type="tertiary")
-            _start(lesson, own)
-
-
-def _start(lesson: Lesson, own: Answers) -> None:
-    widgets.button(
-        "Review" if _is_done(lesson, own) else "Continue" if lesson.name in own.opened else "Start",
-        go_to,
-        _first_open(lesson, own),
-        key=f"lesson_{lesson.name}",
-        help="You will be able to:\n" + "\n".join(f"- {aim}" for aim in lesson.aims) if lesson.aims else None,
-    )
+def _uploaded_card(lesson: Lesson, own: Answers) -> dict[str, Any]:
+    is_of_room = visitor_lessons.is_of_room(lesson)
+    whose = "Your teacher's own lesson" if is_of_room else "Your own lesson: only you and your rooms can see it"
+    return _card(lesson, None, own) | {"whose": whose, "isRemovable": not is_of_room}
 
 
 def _first_open(lesson: Lesson, own: Answers) -> StepId:
@@ -161,14 +154,6 @@ def _first_open(lesson: Lesson, own: Answers) -> StepId:
         ),
         step_ids[0],
     )
-
-
-def _progress(lesson: Lesson, own: Answers) -> str:
-    if _is_done(lesson, own):
-        return ":green-badge[:material/check_circle: Done]"
-    if lesson.name not in own.opened:
-        return ""
-    return f"{own.answered(lesson.name)} of {counted(len(lesson.questions), 'question')} answered"
 
 
 def _is_done(lesson: Lesson, own: Answers) -> bool:
