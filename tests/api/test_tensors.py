@@ -14,6 +14,7 @@ from tests.engine.test_recording import SilencedHead
 from tests.helpers import any_configs
 from transformer import Deviation, Recording, Scale, Without, deviations, in_window, record_pass, to_code
 from transformer.api import analyses, cache, exports, outlines, tensors
+from transformer.api.pass_inputs import PassInputs
 from transformer.data import chat
 from transformer.data.chat import Chat
 
@@ -220,7 +221,7 @@ def test_interventions_change_all_of_it_and_only_with_them():
         lambda *more: tensors.tensor(model, TOKENS, (), "blocks.0.attn.hook_z", *more),
         lambda *more: tensors.tensor(model, TOKENS, (), "blocks.0.attn.hook_z[3, 1, 0]", *more),
         lambda *more: analyses.attribution(model, TOKENS, (), 5, 2, *more).tensors["shares"],
-        lambda *more: exports.file_of(model, TOKENS, (), "logits", *more).tensors["logits"],
+        lambda *more: exports.file_of(PassInputs(model, TOKENS, (), *more), "logits").tensors["logits"],
     ):
         before, changed = made(), made(quiet)
         assert not np.allclose(before, changed) and (made() == before).all()
@@ -253,7 +254,7 @@ def test_the_lens_at_a_position_is_that_of_the_outline(case):
 
 def test_a_file_of_the_whole_model_has_what_its_picture_is_drawn_of(case):
     model, source, found = case
-    there = exports.file_of(model, TOKENS, source, "").tensors
+    there = exports.file_of(PassInputs(model, TOKENS, source), "").tensors
     outline = outlines.outline(model, TOKENS, source).tensors
     drawn = {name.removeprefix("strip.") for name in outline if name.startswith("strip.")}
     drawn |= {f"{name.removeprefix('arcs.')}.hook_pattern" for name in outline if name.startswith("arcs.")}

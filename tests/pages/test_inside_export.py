@@ -10,6 +10,7 @@ from tests.app_driver import checked, downloads, given, ids, look_at, looked_at,
 from tests.tiny_models import save_encoder, save_tiny, save_translator
 from transformer import from_code, in_window
 from transformer.api import exports
+from transformer.api.pass_inputs import PassInputs
 from transformer.api.tensors import tensor
 from transformer.frontend import live_page, saved_page
 
@@ -55,12 +56,12 @@ def test_the_lines_of_python_show_the_view_again_and_compute_the_same_as_the_fil
     if looked["cell"]:
         assert float(capsys.readouterr().out) == pytest.approx(float(shown[tuple(looked["cell"])]), abs=1e-4)
     # The page that is saved shows the same, but for what it is called.
-    page = exports.page_of(*computed, changed, options={"title": "inside", **looked})
+    page = exports.page_of(PassInputs(*computed, changed), title="inside", **looked)
     assert page == eval(view.strip().splitlines()[-1], names).html
     title = given(at)["title"]
-    options = {"title": f"{title}-inside", "offset": about["offset"], **looked}
-    assert made[f"{title}-inside.html"]() == exports.inside_view(*computed, changed, options=options).encode()
-    file = exports.file_of(*computed, looked["open"], changed)
+    inputs = PassInputs(*computed, tuple(changes), about["offset"])
+    assert made[f"{title}-inside.html"]() == exports.inside_view(inputs, title=f"{title}-inside", **looked).encode()
+    file = exports.file_of(inputs, looked["open"])
     assert made[f"{title}-inside.safetensors"]() == file.to_bytes()
     (saved,) = re.findall(r'Path\("(.*?)"\)', numbers)
     (tmp_path / saved).write_bytes(file.to_bytes())
@@ -88,7 +89,7 @@ def test_a_page_that_is_saved_computes_or_the_page_says_how_large_it_is_and_what
     assert "in it another prompt can be typed" in words_of(at) and button(at, "page") == "Save as a page"
     monkeypatch.setattr(live_page, "MOST_BYTES", 1000)
     at, config = opened(), library.config("shakespeare")
-    page = exports.page_of(library.opened("shakespeare"), tuple(ids("To be")), (), options={"title": "x"})
+    page = exports.page_of(PassInputs(library.opened("shakespeare"), tuple(ids("To be"))), title="x")
     size = int(re.search(r"\((\d+) kB\)", button(at, "page"))[1])
     assert size == pytest.approx(len(page.encode()) / 1000, rel=0.01)
     assert "every number of the pass" in words_of(at) and "computes nothing new" in words_of(at)
@@ -109,8 +110,9 @@ def test_a_page_that_is_saved_computes_or_the_page_says_how_large_it_is_and_what
 
 @pytest.mark.parametrize("place", ["", "blocks.1", "logits", "embed.weight"])
 def test_a_view_of_too_many_numbers_isn_t_saved_and_what_would_do_is_said(place, monkeypatch):
-    model, tokens = library.opened("shakespeare"), tuple(ids("To be"))
-    size = sum(array.nbytes for array in exports.file_of(model, tokens, (), place).tensors.values())
+    tokens = tuple(ids("To be"))
+    inputs = PassInputs(library.opened("shakespeare"), tokens)
+    size = sum(array.nbytes for array in exports.file_of(inputs, place).tensors.values())
     monkeypatch.setattr(exports, "MOST_BYTES", size)
     assert button(opened(inside=place), "Save these numbers")
     monkeypatch.setattr(exports, "MOST_BYTES", size - 1)
@@ -122,6 +124,6 @@ def test_a_view_of_too_many_numbers_isn_t_saved_and_what_would_do_is_said(place,
     found = re.search(r"text of at most (\d+) tokens", told)
     assert (int(found[1]) if found else None) == (None if place == "embed.weight" else len(tokens) - 1)
     with pytest.raises(ValueError, match="All numbers of this view take"):
-        exports.file_of(model, tokens, (), place)
+        exports.file_of(inputs, place)
     checked(look_at(at, inside="blocks.0.hook_mlp_out").run())  # opened in the picture, it decides
     assert button(at, "Save these numbers") and "All numbers of this view take" not in words_of(at)

@@ -15,6 +15,7 @@ from transformer import Scale, save_checkpoint
 from transformer.api import ablation_and_patching, exports, generated_texts, open_models, outlines, tensors
 from transformer.api import cache as api_cache
 from transformer.api import prompt_pairs as suggestions
+from transformer.api.pass_inputs import PassInputs
 from transformer.checkpoints import weight_numbers
 from transformer.jobs import Job
 
@@ -55,7 +56,7 @@ def test_a_row_is_what_the_whole_tensor_has_there(folder):
         assert tensors.is_by_row(there[name])
         part = tensors.part_of(f"{name}[{place}]", there)
         found = tensors.tensors(model, tokens, (), [part], ())[f"{name}[{place}]"]
-        whole = exports.file_of(model, tokens, (), name).tensors[name]
+        whole = exports.file_of(PassInputs(model, tokens), name).tensors[name]
         rounding = torch.finfo(model.checkpoint.model.unembed.weight.dtype).eps
         np.testing.assert_allclose(found, whole[place], atol=10 * rounding)
 

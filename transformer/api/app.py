@@ -37,6 +37,7 @@ from .frontend_modules import FrontendModules, files_in
 from .heads_and_redirects import HeadsAndRedirects
 from .limits import Limits, proxies, share_in
 from .model_library import Library
+from .pass_inputs import PassInputs
 from .request_parameters import (
     AblationQuery,
     AttributionQuery,
@@ -44,7 +45,6 @@ from .request_parameters import (
     ExportQuery,
     LensQuery,
     OverviewQuery,
-    PassInputs,
     PassQuery,
     PatchingQuery,
     PredictionsQuery,

@@ -4,10 +4,10 @@ Asked for as in `tensors`. All are made from a pass of their own, and not cached
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ..frontend.live_page import live_page, too_large
+from ..frontend.live_page import View, live_page, too_large
 from ..frontend.saved_page import INSIDE, attention_fits, inside_page, page, page_fit
 from ..inference.attention_outline import names_around
 from ..inference.inputs import inputs_of
@@ -24,30 +24,32 @@ from .errors import ApiError, wrong
 from .file_names import attachment, slug
 from .open_models import OpenModel
 from .outlines import whole_overview
-from .request_parameters import ExportQuery, PassInputs, check_size, kind_of, part_named
+from .pass_inputs import PassInputs
+from .request_parameters import ExportQuery, check_size, kind_of, part_named
 from .responses import RECORDING, Answer
-from .tensors import Interventions, Tokens, about_pass, bytes_of_pass, infos_of, one_at_a_time
+from .tensors import about_pass, bytes_of_pass, infos_of, one_at_a_time
 
 MOST_BYTES = 64_000_000
 """The largest file: its numbers are in memory twice while it is made, and the server keeps it until it is fetched."""
 
 
-def too_much(model: OpenModel, tokens: Tokens, source: Tokens, scope: str | None) -> str | None:
+def too_much(inputs: PassInputs, scope: str | None) -> str | None:
     """Why a view's numbers don't fit into a file, and what would help, in sentences; None if they fit.
 
     scope: as in `file_of`; None for the whole pass.
     """
-    size = _size(model, len(tokens), len(source), scope)
+    model, lengths = inputs.model, (len(inputs.tokens), len(inputs.source))
+    size = _size(model, *lengths, scope)
     if size <= MOST_BYTES:
         return None
-    infos = infos_of(model.checkpoint.model.config, len(tokens), len(source))
+    infos = infos_of(model.checkpoint.model.config, *lengths)
     problem = (
         f"All numbers of this view take {size / 1e6:,.0f} MB, and a file holds at most {MOST_BYTES / 1e6:,.0f} MB."
     )
     if scope is not None and scope in infos and infos[scope].kind == "parameter":
         return f"{problem} They are weights, and all in the model's own file, `model.safetensors`."
     ways = []
-    if longest := _longest(model, len(tokens), len(source), scope):
+    if longest := _longest(model, *lengths, scope):
         ways.append("take a text of one token" if longest == 1 else f"take a text of at most {longest} tokens")
     if scope not in infos:
         ways.append("choose a part of the model, such as a sublayer or a tensor")
@@ -74,9 +76,7 @@ def _size(model: OpenModel, tokens: int, source: int, scope: str | None) -> int:
     )
 
 
-def file_of(
-    model: OpenModel, tokens: Tokens, source: Tokens, scope: str, interventions: Interventions = ()
-) -> Recording:
+def file_of(inputs: PassInputs, scope: str) -> Recording:
     """The numbers of a view, for a file, named and laid out as the engine has them.
 
     scope: a tensor, or a module, whose points and parameters they are. Of the whole model, which is "",
@@ -84,75 +84,70 @@ def file_of(
     logits and probabilities.
     Raises: ValueError, saying what would do, for a view of more than `MOST_BYTES`.
     """
-    if problem := too_much(model, tokens, source, scope):
+    if problem := too_much(inputs, scope):
         raise ValueError(problem)
-    infos = infos_of(model.checkpoint.model.config, len(tokens), len(source))
+    checkpoint = inputs.model.checkpoint
+    infos = infos_of(checkpoint.model.config, len(inputs.tokens), len(inputs.source))
     chosen = [name for name, info in infos.items() if _is_in_view(name, info, scope)]
     points = [name for name in chosen if infos[name].kind == "point"]
     with one_at_a_time:
         trace = trace_pass(
-            model.checkpoint.model,
-            tokens,
-            source,
+            checkpoint.model,
+            inputs.tokens,
+            inputs.source,
             names=points,
-            interventions=interventions,
+            interventions=inputs.interventions,
             outputs=not {LOGITS, PROBABILITIES}.isdisjoint(chosen),
         )
-    return Recording(
-        {name: plain_array(trace.tensors[name]) for name in chosen}, about_pass(model.checkpoint, tokens, source)
-    )
+    arrays = {name: plain_array(trace.tensors[name]) for name in chosen}
+    return Recording(arrays, about_pass(checkpoint, inputs.tokens, inputs.source))
 
 
-def page_of(
-    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *, options: Mapping[str, Any]
-) -> str:
+def page_of(inputs: PassInputs, **options: Any) -> str:
     """A pass as an HTML page that needs no server. options: what else `inside_page` takes.
 
     Raises: ValueError for a pass that is too large.
     """
     with one_at_a_time:
-        return inside_page(_whole_pass(model, tokens, source, interventions), **options).html
+        return inside_page(_whole_pass(inputs), offset=inputs.begin, **options).html
 
 
-def _whole_pass(model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions) -> Recording:
-    checkpoint = model.checkpoint
+def _whole_pass(inputs: PassInputs) -> Recording:
+    checkpoint = inputs.model.checkpoint
     return record_pass(
         checkpoint.model,
-        tokens,
-        source,
+        inputs.tokens,
+        inputs.source,
         labels=checkpoint.tokenizer.labels,
-        interventions=interventions,
+        interventions=inputs.interventions,
         mask_token_id=checkpoint.card.mask_token_id,
     )
 
 
-def inside_view(
-    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *, options: Mapping[str, Any]
-) -> str:
+def inside_view(inputs: PassInputs, *, title: str, **options: Any) -> str:
     """The page Inside as an HTML page that computes; of a model that is too large for that, as `page_of` makes it."""
-    title, begin = options["title"], options.get("offset", 0)
     chosen = {name: options.get(name, value) for name, value in INSIDE.items()}
-    about = {"title": title, "interventions": interventions, "begin": begin, "chosen": chosen}
-    if (live := live_page(model.checkpoint, "inside", tokens, source, **about)) is not None:
-        return live.html
-    note = too_large(model.checkpoint.model) or ""
-    return page_of(model, tokens, source, interventions, options={**options, "note": note})
+    if (live := _live_page(inputs, "inside", title=title, begin=inputs.begin, chosen=chosen)) is not None:
+        return live
+    return page_of(inputs, title=title, note=too_large(inputs.model.checkpoint.model) or "", **options)
 
 
-def generation_page(
-    model: OpenModel, tokens: Tokens, source: Tokens, interventions: Interventions = (), *, title: str, **chosen: Any
-) -> str:
+def generation_page(inputs: PassInputs, *, title: str, **chosen: Any) -> str:
     """A model that writes, or fills masks, as an HTML page that computes. chosen: what is looked at first.
 
     Raises: ValueError where it is too large for a page.
     """
-    if problem := too_large(model.checkpoint.model):
+    if problem := too_large(inputs.model.checkpoint.model):
         raise ValueError(problem)
-    about = {"title": title, "interventions": interventions, "chosen": chosen}
-    live = live_page(model.checkpoint, "generation", tokens, source, **about)
-    if live is None:
+    if (live := _live_page(inputs, "generation", title=title, chosen=chosen)) is None:
         raise ValueError("This model has too many tokens for a page.")
-    return live.html
+    return live
+
+
+def _live_page(inputs: PassInputs, view: View, **about: Any) -> str | None:
+    model, tokens, source = inputs.passed
+    live = live_page(model.checkpoint, view, tokens, source, interventions=inputs.changes, **about)
+    return None if live is None else live.html
 
 
 def _is_in_view(name: str, info: TensorInfo, scope: str | None) -> bool:
@@ -167,73 +162,68 @@ def _is_in_view(name: str, info: TensorInfo, scope: str | None) -> bool:
     )
 
 
-def whole_layer(
-    model: OpenModel, tokens: Tokens, source: Tokens, kind: str, layer: int, interventions: Interventions = ()
-) -> Recording:
+def whole_layer(inputs: PassInputs, kind: str, layer: int) -> Recording:
     """Every hook point of one attention, all heads, as `record` names them."""
-    checkpoint = model.checkpoint
-    module = attention_modules(checkpoint.model.config)[kind][layer]
-    labels = {"text": checkpoint.tokenizer.labels(tokens), "source": checkpoint.tokenizer.labels(source)}
+    model, labels = inputs.model.checkpoint.model, inputs.model.checkpoint.tokenizer.labels
+    module = attention_modules(model.config)[kind][layer]
     return record(
-        checkpoint.model,
-        inputs_of(checkpoint.model, tokens, source),
+        model,
+        inputs_of(model, inputs.tokens, inputs.source),
         lambda point: point.startswith(f"{module}."),
-        labels=labels,
-        interventions=interventions,
+        labels={"text": labels(inputs.tokens), "source": labels(inputs.source)},
+        interventions=inputs.interventions,
     )
 
 
-def whole_attention(
-    model: OpenModel, tokens: Tokens, source: Tokens, kind: str, interventions: Interventions = ()
-) -> Recording:
+def whole_attention(inputs: PassInputs, kind: str) -> Recording:
     """All that the picture of an attention is derived from, in every layer: for a page that has no server to ask.
 
     Weights are there for a short text only: of a long one they are most of the bytes, and follow from the rest.
     """
-    checkpoint = model.checkpoint
-    shape = checkpoint.model.config
-    modules = attention_modules(shape)[kind]
-    around = [names_around(shape, kind, layer) for layer in range(len(modules))]
+    model = inputs.model.checkpoint.model
+    modules = attention_modules(model.config)[kind]
+    around = [names_around(model.config, kind, layer) for layer in range(len(modules))]
     names = [name for names_around in around for name in names_around.values() if name]
-    is_short = max(_lengths(tokens, source, kind)) <= LIMIT
+    is_short = max(_lengths(inputs, kind)) <= LIMIT
     points = ("hook_z", "hook_result", "hook_pattern") if is_short else ("hook_z",)
     names += [f"{module}.{point}" for module in modules for point in points]
     parameters = [f"{module}.{each}" for module in modules for each in ("out.weight", "relative_bias.weight")]
     return record(
-        checkpoint.model,
-        inputs_of(checkpoint.model, tokens, source),
+        model,
+        inputs_of(model, inputs.tokens, inputs.source),
         names,
-        interventions=interventions,
-        parameters=[name for name in parameters if name in infos_of(shape, 1, 1)],
+        interventions=inputs.interventions,
+        parameters=[name for name in parameters if name in infos_of(model.config, 1, 1)],
     )
 
 
-def _lengths(tokens: Tokens, source: Tokens, kind: str) -> tuple[int, int]:
+def _lengths(inputs: PassInputs, kind: str) -> tuple[int, int]:
     """How many queries and keys an attention has."""
-    return len(source if kind == "encoder" else tokens), len(tokens if kind in ("self", "decoder") else source)
+    tokens, source = len(inputs.tokens), len(inputs.source)
+    return source if kind == "encoder" else tokens, tokens if kind in ("self", "decoder") else source
 
 
 def export(query: ExportQuery, inputs: PassInputs) -> Callable[[], Answer]:
     """A function that makes the file of `/export`. Raises: ApiError for what there isn't, or is too much for one."""
-    model, passed = inputs.model, inputs.passed
-    title = slug(model.checkpoint.card.title)
+    checkpoint = inputs.model.checkpoint
+    title = slug(checkpoint.card.title)
     if query.format == "csv":
         return _table(query, inputs, title)
     if query.format == "html":
         return _page(query, inputs, f"{title}-{query.view}")
-    config, name = model.checkpoint.model.config, query.name
-    infos = infos_of(config, len(inputs.tokens), len(inputs.source))
+    name = query.name
+    infos = infos_of(checkpoint.model.config, len(inputs.tokens), len(inputs.source))
     if name is not None and not any(other == name or other.startswith(f"{name}.") for other in infos):
         raise wrong("name", f"this model has no {name[:60]!r}; it has {', '.join(list(infos)[:3])} and so on")
-    if problem := too_much(*passed, name):
+    if problem := too_much(inputs, name):
         raise ApiError(413, problem, "name")
 
     def numbers() -> Answer:
         if name is not None:
-            saved = file_of(*passed, name, inputs.interventions)
+            saved = file_of(inputs, name)
         else:
             with one_at_a_time:
-                saved = _whole_pass(*passed, inputs.interventions)
+                saved = _whole_pass(inputs)
         return Answer(RECORDING, saved.to_bytes(), headers=attachment(f"{title}-{slug(name or 'pass')}.safetensors"))
 
     return numbers
@@ -280,36 +270,27 @@ def _page(query: ExportQuery, inputs: PassInputs, title: str) -> Callable[[], An
 
     def make() -> Answer:
         if query.view == "generation":
-            page = generation_page(*inputs.passed, inputs.changes, title=title)
+            page = generation_page(inputs, title=title)
         elif kind is None:
-            page = inside_view(*inputs.passed, inputs.interventions, options={"title": title, "offset": query.begin})
+            page = inside_view(inputs, title=title)
         else:
-            page = attention_page(*inputs.passed, kind, inputs.interventions, query.begin, title=title)
+            page = attention_page(inputs, kind, title=title)
         return Answer("text/html; charset=utf-8", page.encode(), headers=attachment(f"{title}.html"))
 
     return make
 
 
-def attention_page(
-    model: OpenModel,
-    tokens: Tokens,
-    source: Tokens,
-    kind: str,
-    interventions: Interventions = (),
-    begin: int = 0,
-    **options: Any,
-) -> str:
+def attention_page(inputs: PassInputs, kind: str, **options: Any) -> str:
     """An attention as an HTML page that needs no server, and that computes unless the model is too large for one.
 
-    begin: the first token's position in the whole text. options: what else `page` takes.
+    options: what else `page` takes.
     """
-    read = model, tokens, source, kind, interventions
-    about = {"interventions": interventions, "begin": begin, "kind": kind}
-    about |= {name: options[name] for name in ("title", "next") if name in options}
-    chosen = {name: value for name, value in options.items() if name not in ("title", "next")}
-    if (live := live_page(model.checkpoint, "attention", tokens, source, **about, chosen=chosen)) is not None:
-        return live.html
-    options = {**options, "note": too_large(model.checkpoint.model) or ""}
-    offsets = {"queries": 0 if kind == "encoder" else begin, "keys": begin if kind in ("self", "decoder") else 0}
-    outlined = whole_overview(model.checkpoint, *read[1:])
-    return page(outlined, whole_attention(*read), offsets=offsets, **options).html
+    about = {name: options[name] for name in ("title", "next") if name in options}
+    chosen = {name: value for name, value in options.items() if name not in about}
+    live = _live_page(inputs, "attention", begin=inputs.begin, kind=kind, chosen=chosen, **about)
+    if live is not None:
+        return live
+    note = too_large(inputs.model.checkpoint.model) or ""
+    read = inputs.tokens, inputs.source, kind, inputs.interventions
+    outlined = whole_overview(inputs.model.checkpoint, *read)
+    return page(outlined, whole_attention(inputs, kind), offsets=inputs.offsets(kind), note=note, **options).html

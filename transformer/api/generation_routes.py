@@ -12,7 +12,8 @@ from . import generated_texts
 from .errors import ApiError, stopping, wrong
 from .limits import Share, share_in
 from .open_models import OpenModel
-from .request_parameters import MOST_CELLS, GenerateQuery, PassInputs, PassQuery, RowsQuery, ScoresQuery, inputs_of
+from .pass_inputs import PassInputs
+from .request_parameters import MOST_CELLS, GenerateQuery, PassQuery, RowsQuery, ScoresQuery, inputs_of
 from .responses import Responder
 from .routing import STREAM, Routes
 from .server_sent_events import event, stream_of

@@ -1,14 +1,12 @@
 """The parameters of every API address as Pydantic models, with their limits and their validation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from ..data.chat import Chat
 from ..data.tasks import TASKS
-from ..inference.context_windows import in_window
 from ..inference.intervention_codes import from_code
 from ..inference.intervention_kinds import MOST_CHANGES, MOST_CHARACTERS
 from ..inference.sampling import Sampling
@@ -16,6 +14,7 @@ from ..model.registry import attention_modules
 from . import tensors
 from .errors import ApiError, wrong
 from .open_models import OpenModel
+from .pass_inputs import PassInputs
 from .tensors import Interventions, Tokens
 
 LONGEST_TEXT = 20_000
@@ -198,24 +197,6 @@ class ExportQuery(OverviewQuery):
     """For CSV the tensor, or the part of one; for safetensors a module or tensor, by default all."""
 
 
-@dataclass(frozen=True)
-class PassInputs:
-    """A pass's inputs, checked against its model."""
-
-    model: OpenModel
-    tokens: Tokens
-    source: Tokens
-    interventions: Interventions
-    """As the pass takes them: their positions count from its first token."""
-    changes: Interventions
-    """As they were given: their positions count from the text's start."""
-
-    @property
-    def passed(self) -> tuple[OpenModel, Tokens, Tokens]:
-        """Model, tokens and source: what a pass is of, as most functions take it."""
-        return self.model, self.tokens, self.source
-
-
 def inputs_of(query: PassQuery, model: OpenModel, *, fits: bool = True) -> PassInputs:
     """The inputs that a query asks for. fits: whether the tokens have to fit the context length.
 
@@ -231,8 +212,7 @@ def inputs_of(query: PassQuery, model: OpenModel, *, fits: bool = True) -> PassI
         if model.checkpoint.model.config.architecture == "encoder-decoder":
             tokens, source = model.checkpoint.card.start_tokens, tokens
     _check_pass(model, tokens, source, "tokens" if query.text is None else "text", fits=fits)
-    interventions = interventions_of(query.changes, model)
-    return PassInputs(model, tokens, source, in_window(interventions, query.begin), interventions)
+    return PassInputs(model, tokens, source, interventions_of(query.changes, model), query.begin)
 
 
 def clean_inputs_of(query: PatchingQuery, inputs: PassInputs) -> tuple[Tokens, Tokens]:

@@ -7,7 +7,8 @@ from fastapi import APIRouter, Body, Query, Request
 from fastapi.responses import Response
 
 from .errors import ERRORS
-from .request_parameters import ModelQuery, PassInputs, inputs_of
+from .pass_inputs import PassInputs
+from .request_parameters import ModelQuery, inputs_of
 from .responses import RECORDING, Responder
 from .server_sent_events import MEDIA_TYPE as STREAM
 

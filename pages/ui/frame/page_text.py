@@ -8,38 +8,11 @@ from dataclasses import dataclass
 
 from pages.ui.computations import activations
 from pages.ui.models.library import OpenModel
-from transformer import Intervention, in_window
+from transformer import Intervention
+from transformer.api.pass_inputs import PassInputs
 from transformer.inference.context_windows import window_start
 
 SCOPES = {"prompt": "The prompt", "all": "Prompt and generated text"}
-
-
-@dataclass(frozen=True)
-class PassInput:
-    """A text as the model reads it: all of it, or past the context its window."""
-
-    model: OpenModel
-    tokens: tuple[int, ...]
-    source: tuple[int, ...] = ()
-    begin: int = 0
-    """The first token's position in the whole text."""
-    interventions: tuple[Intervention, ...] = ()
-    """What is changed in this pass, at positions that count from its first token."""
-    kind: str = ""
-    """The attention that is looked at, as in `attention_modules`."""
-
-    @property
-    def passed(self) -> tuple[OpenModel, tuple[int, ...], tuple[int, ...]]:
-        """Model, tokens and source: what most computations are asked for by."""
-        return self.model, self.tokens, self.source
-
-    @property
-    def offsets(self) -> dict[str, int]:
-        """The positions of the attention's first query and first key in their texts."""
-        return {
-            "queries": 0 if self.kind == "encoder" else self.begin,
-            "keys": self.begin if self.kind in ("self", "decoder") else 0,
-        }
 
 
 @dataclass(frozen=True)
@@ -77,8 +50,7 @@ class Text:
         text = self.whole()
         return text[:-1] if self.source and text[-1] == self.model.checkpoint.card.end_token_id else text
 
-    def pass_over(self, tokens: tuple[int, ...], kind: str = "") -> PassInput:
-        """The pass over some of the text, from its start on. kind: as in `PassInput`."""
+    def pass_over(self, tokens: tuple[int, ...]) -> PassInputs:
+        """The pass over some of the text, from its start on."""
         begin = window_start(len(tokens), self.model.checkpoint.model.config.context_length)
-        changed = in_window(self.interventions, begin)
-        return PassInput(self.model, tokens[begin:], self.source, begin, changed, kind)
+        return PassInputs(self.model, tokens[begin:], self.source, self.interventions, begin)

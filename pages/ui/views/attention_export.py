@@ -5,11 +5,11 @@ import streamlit as st
 from pages.ui.expanders import drawer
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.frame.page_text import PassInput
 from pages.ui.models import library
 from pages.ui.views import python_lines
 from transformer import attention_modules
 from transformer.api import exports
+from transformer.api.pass_inputs import PassInputs
 from transformer.frontend.live_page import LIVE, too_large
 from transformer.frontend.saved_page import attention_fits
 
@@ -26,9 +26,9 @@ print(recording.tensors[{pattern!r}][{head}])  # the weights of the head above: 
 show(recording, {kind!r}, layer={layer}, head={head}{query})  # in a notebook, the picture above"""
 
 
-def offer_files(session: Session, inputs: PassInput) -> None:
+def offer_files(session: Session, inputs: PassInputs, kind: str) -> None:
     """Everything this attention computed, for Python and for people. It is made when it is asked for, not before."""
-    drawer("Export these numbers", "drawer_numbers", lambda: _show(session, inputs), icon=":material/download:")
+    drawer("Export these numbers", "drawer_numbers", lambda: _show(session, inputs, kind), icon=":material/download:")
 
 
 def text_of(session: Session) -> tuple[int, ...]:
@@ -37,13 +37,17 @@ def text_of(session: Session) -> tuple[int, ...]:
     return session.text.prompt if is_prompt else session.text.read()
 
 
-def _show(session: Session, inputs: PassInput) -> None:
+def _show(session: Session, inputs: PassInputs, kind: str) -> None:
     current, title = session.visitor, session.file_name
-    if attention_fits(session.config, inputs.kind, len(inputs.tokens), len(inputs.source)):
+    if attention_fits(session.config, kind, len(inputs.tokens), len(inputs.source)):
         computes = too_large(inputs.model.checkpoint.model) or LIVE
         st.markdown(f"All layers and heads as one HTML page that works offline. {computes}")
         widgets.download_button(
-            "Save as a page", lambda: _page(session, inputs), f"{title}-attention.html", key="save_page", icon="html"
+            "Save as a page",
+            lambda: _page(session, inputs, kind),
+            f"{title}-attention.html",
+            key="save_page",
+            icon="html",
         )
     else:
         st.markdown("This attention has too many numbers for one page. Shorten the text to save it.")
@@ -53,18 +57,18 @@ def _show(session: Session, inputs: PassInput) -> None:
     )
     widgets.download_button(
         "Save this layer",
-        lambda: exports.whole_layer(*inputs.passed, inputs.kind, current.layer or 0, inputs.interventions).to_bytes(),
+        lambda: exports.whole_layer(inputs, kind, current.layer or 0).to_bytes(),
         f"{title}-attention.safetensors",
         key="save_recording",
     )
     st.markdown("In Python:")
-    python_lines.show(lines(session, inputs))
+    python_lines.show(lines(session, inputs, kind))
 
 
-def lines(session: Session, inputs: PassInput) -> str:
+def lines(session: Session, inputs: PassInputs, kind: str) -> str:
     """A program that records this pass again, from `transformer` alone."""
     current = session.visitor
-    module = attention_modules(session.config)[inputs.kind][current.layer or 0]
+    module = attention_modules(session.config)[kind][current.layer or 0]
     checkpoint = inputs.model.checkpoint
     query = "" if session.config.is_causal else f", query={checkpoint.predicted_position(inputs.tokens)}"
     return python_lines.written(
@@ -76,7 +80,7 @@ def lines(session: Session, inputs: PassInput) -> str:
         "show",
         text=list(inputs.tokens),
         source=list(inputs.source),
-        kind=inputs.kind,
+        kind=kind,
         layer=current.layer,
         head=current.head,
         query=query,
@@ -84,23 +88,21 @@ def lines(session: Session, inputs: PassInput) -> str:
     )
 
 
-def _page(session: Session, inputs: PassInput) -> bytes:
+def _page(session: Session, inputs: PassInputs, kind: str) -> bytes:
     current = session.visitor
     return exports.attention_page(
-        *inputs.passed,
-        inputs.kind,
-        inputs.interventions,
-        inputs.begin,
+        inputs,
+        kind,
         title=f"{session.file_name}-attention",
         layer=current.layer,
         head=current.head,
-        next=_next_labels(session, inputs),
+        next=_next_labels(session, inputs, kind),
     ).encode()
 
 
-def _next_labels(session: Session, inputs: PassInput) -> list[str] | None:
+def _next_labels(session: Session, inputs: PassInputs, kind: str) -> list[str] | None:
     """In cross-attention, the token that each query chose: what the model, or the visitor, has put there."""
-    if inputs.kind != "cross":
+    if kind != "cross":
         return None
     chosen = session.text.whole()[inputs.begin + 1 : inputs.begin + len(inputs.tokens) + 1]
     return library.tokenizer(session.name).labels(chosen)

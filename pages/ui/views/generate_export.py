@@ -6,6 +6,7 @@ from pages.ui.expanders import drawer
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from transformer.api import exports
+from transformer.api.pass_inputs import PassInputs
 from transformer.frontend.live_page import too_large
 
 
@@ -32,5 +33,5 @@ def _show(session: Session) -> None:
 def _page(session: Session, title: str) -> bytes:
     text, current = session.text, session.visitor
     looked_at = {"layer": current.layer or 0, "head": current.head or 0}
-    passed = text.model, text.prompt, text.source, text.interventions
-    return exports.generation_page(*passed, title=title, **looked_at).encode()
+    inputs = PassInputs(text.model, text.prompt, text.source, text.interventions)
+    return exports.generation_page(inputs, title=title, **looked_at).encode()

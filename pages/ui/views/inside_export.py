@@ -7,12 +7,12 @@ import streamlit as st
 from pages.ui.expanders import drawer
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.frame.page_text import PassInput
 from pages.ui.models import library
 from pages.ui.views import python_lines
 from pages.ui.views.inside_selection import Selection, selection_of
 from transformer.api import exports
 from transformer.api.outlines import outline
+from transformer.api.pass_inputs import PassInputs
 from transformer.api.tensors import infos_of
 from transformer.frontend.html_page import in_words
 from transformer.frontend.live_page import LIVE, too_large
@@ -50,17 +50,17 @@ TOO_MANY = (
 )
 
 
-def offer_page(session: Session, inputs: PassInput) -> None:
+def offer_page(session: Session, inputs: PassInputs) -> None:
     """The view as an HTML file, and the lines of Python. Both are made when they are asked for, not before."""
     drawer("Export this view", "drawer_page", lambda: _show(session, inputs), icon=":material/html:")
 
 
-def offer_numbers(session: Session, inputs: PassInput) -> None:
+def offer_numbers(session: Session, inputs: PassInputs) -> None:
     """The numbers of the view as a file for Python, and the lines that compute them again."""
     drawer("Export these numbers", "drawer_numbers", lambda: _show_numbers(session, inputs), icon=":material/download:")
 
 
-def _show(session: Session, inputs: PassInput) -> None:
+def _show(session: Session, inputs: PassInputs) -> None:
     title = f"{session.file_name}-inside"
     fit = page_fit(session.config, len(inputs.tokens), len(inputs.source))
     if (too_large_to_compute := too_large(inputs.model.checkpoint.model)) is None:
@@ -78,13 +78,13 @@ def _show(session: Session, inputs: PassInput) -> None:
     python_lines.show(lines(session, inputs))
 
 
-def _button(label: str, session: Session, inputs: PassInput, title: str) -> None:
+def _button(label: str, session: Session, inputs: PassInputs, title: str) -> None:
     widgets.download_button(
         label, lambda: _page(session, inputs, title), f"{title}.html", key="save_inside_page", icon="html"
     )
 
 
-def lines(session: Session, inputs: PassInput) -> str:
+def lines(session: Session, inputs: PassInputs) -> str:
     """A program that shows this view again, from `transformer` alone."""
     chosen = selection_of(session, inputs)
     fields = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen)}
@@ -104,7 +104,7 @@ def lines(session: Session, inputs: PassInput) -> str:
     )
 
 
-def _numbers(inputs: PassInput, chosen: Selection) -> str:
+def _numbers(inputs: PassInputs, chosen: Selection) -> str:
     """An expression for what is open: a tensor, or a cell of it; the logits where it is no tensor."""
     infos = infos_of(inputs.model.checkpoint.model.config, len(inputs.tokens), len(inputs.source))
     info = infos.get(chosen.open, infos["logits"])
@@ -116,9 +116,8 @@ def _numbers(inputs: PassInput, chosen: Selection) -> str:
     return f"{tensor}[{', '.join(map(str, chosen.cell))}]"
 
 
-def _page(session: Session, inputs: PassInput, title: str) -> bytes:
-    options = {"title": title, "offset": inputs.begin, **dataclasses.asdict(selection_of(session, inputs))}
-    return exports.inside_view(*inputs.passed, inputs.interventions, options=options).encode()
+def _page(session: Session, inputs: PassInputs, title: str) -> bytes:
+    return exports.inside_view(inputs, title=title, **dataclasses.asdict(selection_of(session, inputs))).encode()
 
 
 def _said_of(kinds: tuple[str, ...]) -> str:
@@ -129,9 +128,9 @@ def _said_of(kinds: tuple[str, ...]) -> str:
     return f" To limit its size, it leaves out {listed}."
 
 
-def _show_numbers(session: Session, inputs: PassInput) -> None:
+def _show_numbers(session: Session, inputs: PassInputs) -> None:
     current, file = session.visitor, f"{session.file_name}-inside.safetensors"
-    if problem := exports.too_much(*inputs.passed, current.inside):
+    if problem := exports.too_much(inputs, current.inside):
         st.markdown(problem)
         return
     st.markdown(
@@ -145,14 +144,11 @@ def _show_numbers(session: Session, inputs: PassInput) -> None:
     )
     # When it is pressed, not before; and of what was opened since.
     widgets.download_button(
-        "Save these numbers",
-        lambda: exports.file_of(*inputs.passed, current.inside, inputs.interventions).to_bytes(),
-        file,
-        key="save_inside",
+        "Save these numbers", lambda: exports.file_of(inputs, current.inside).to_bytes(), file, key="save_inside"
     )
 
 
-def _texts_as_code(session: Session, inputs: PassInput) -> str:
+def _texts_as_code(session: Session, inputs: PassInputs) -> str:
     """Arguments for the texts' tokens: the text itself, encoded, or their numbers where that gives others."""
     return ", ".join(_as_code(session, tokens) for tokens in (inputs.tokens, inputs.source) if tokens)
 

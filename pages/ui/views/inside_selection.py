@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pages.ui.frame.page import Session
-from pages.ui.frame.page_text import PassInput
 from transformer import ModelConfig, attention_modules
+from transformer.api.pass_inputs import PassInputs
 from transformer.api.tensors import infos_of
 from transformer.inference.circuits import circuits_of
 
@@ -39,7 +39,7 @@ class Selection:
     of what is looked at above."""
 
 
-def selection_of(session: Session, inputs: PassInput) -> Selection:
+def selection_of(session: Session, inputs: PassInputs) -> Selection:
     """What the visitor looks at, in tokens of this pass; what it doesn't have is forgotten."""
     current, config = session.visitor, inputs.model.checkpoint.model.config
     infos = infos_of(config, len(inputs.tokens), len(inputs.source))

@@ -10,10 +10,10 @@ import streamlit as st
 
 from pages.ui.computations import activations
 from pages.ui.frame.page import Session
-from pages.ui.frame.page_text import PassInput
 from pages.ui.frame.visitor_choices import QUESTIONS
 from pages.ui.models import attention_kinds, library
 from transformer.api.open_models import is_for_browsers
+from transformer.api.pass_inputs import PassInputs
 
 
 def generate(session: Session) -> None:
@@ -27,9 +27,9 @@ def attention(session: Session) -> None:
     from transformer.api.outlines import overview
 
     if kind := attention_kinds.shown_kind(session.config, session.visitor.attention):
-        inputs = session.text.pass_over(text_of(session), kind)
+        inputs = session.text.pass_over(text_of(session))
         _compute_ahead(overview, inputs, kind)
-        offer_files(session, inputs)
+        offer_files(session, inputs, kind)
 
 
 def masks(session: Session) -> None:
@@ -100,7 +100,7 @@ def train(session: Session) -> None:
         train_choice.show()
 
 
-def _compute_ahead(compute: Callable[..., object], inputs: PassInput, *more: object) -> None:
+def _compute_ahead(compute: Callable[..., object], inputs: PassInputs, *more: object) -> None:
     """Have what the browser asks for first computed while it still loads what draws it.
 
     A small model that was shown before computes in the browser by now.
