@@ -15,7 +15,7 @@ def _lines(path: Path) -> list[ast.stmt]:
 
 
 def _all(module: str) -> list[str]:
-    """What a module lists in its `__all__`."""
+    """The names in a module's `__all__`."""
     for line in _lines(Path(__file__).parent / f"{module.replace('.', '/')}.py"):
         if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "__all__":
             return ast.literal_eval(line.value)

@@ -76,7 +76,7 @@ class ActivationCache(Mapping[str, Tensor]):
         return names[0]
 
     def stack_head_results(self, layer: int = -1, *, return_labels: bool = False) -> Tensor | tuple[Tensor, list[str]]:
-        """What each head of the first `layer` layers adds to the stream, without the output bias: of all with −1.
+        """Each head's addition to the stream in the first `layer` layers, all with −1, without the output bias.
 
         Returns: (layer · head, batch, pos, d_model), and with `return_labels` their names, such as "L0H3".
         Raises: ValueError where there are fewer layers, or for an encoder–decoder; KeyError for z that wasn't recorded.

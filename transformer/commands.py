@@ -1,4 +1,4 @@
-"""What the commands of the command line do."""
+"""The commands of the command line."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ COMMANDS = {
     "list": _list,
 }
 ERRORS = (CheckpointError, CorpusError, NotFiniteError, OSError, ValueError)
-"""What is told in a sentence."""
+"""Errors that are shown as a sentence, without a traceback."""
 
 
 def in_words(error: Exception) -> str:

@@ -112,12 +112,12 @@ class ModelConfig:
     relative_distance: int = 128
     """From which distance on all are of one kind."""
     alibi_slopes: tuple[float, ...] = ()
-    """What each head takes from a score for each position that its key is away; empty: the paper's, 2^(−8 h / n)."""
+    """Each head's penalty on a score for each position of distance; empty for the paper's, 2^(−8 h / n)."""
     rotary_factors: tuple[float, ...] = ()
     """How many times slower each rotated pair turns than the formula has it, to reach further than was trained on (Chen
     et al. 2023, position interpolation; Peng et al. 2023, YaRN); empty: as the formula has it."""
     rotary_scale: float = 1.0
-    """What rotated queries and keys are multiplied by (YaRN, §3.4)."""
+    """The factor on rotated queries and keys (YaRN, §3.4)."""
     window_rotary_base: float | None = None
     """The base in layers that have a window, which then turn without factors and scale (Gemma 3, 2025, §2); None: as
     the others."""
@@ -201,7 +201,7 @@ class ModelConfig:
             raise ValueError(f"unrotated_layers is {self.unrotated_layers!r}; it must name layers, counted from 0.")
 
     def _check_kinds(self) -> None:
-        """What goes together."""
+        """Check that the kinds of parts go together."""
         is_common = self.architecture == "decoder-only" and self.residual and self.norm != "post" and self.d_ff
         if self.parallel_residual and not is_common:
             raise ValueError(
@@ -348,7 +348,7 @@ class ModelConfig:
 
     @property
     def slopes(self) -> tuple[float, ...]:
-        """What each head takes from a score for each position that its key is away, with ALiBi."""
+        """Each head's penalty on a score for each position of distance, with ALiBi."""
         return self.alibi_slopes or tuple(alibi_slopes(self.n_heads))
 
     def rotation(self, layer: int) -> dict[str, Any]:
@@ -396,7 +396,7 @@ class _NoEffectError(ValueError):
 
 
 def alibi_slopes(heads: int) -> list[float]:
-    """What each head takes from a score for each position of distance: 2^(−8 h / heads), h from 1 on.
+    """Each head's penalty on a score for each position of distance: 2^(−8 h / heads), h from 1 on.
 
     Of a number of heads that is no power of two, the first are those of the next smaller one, and the others every
     second one of twice as many.

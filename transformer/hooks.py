@@ -77,7 +77,7 @@ class HookPoint(nn.Module):
 
 @dataclass
 class _Call:
-    """What one forward pass records and changes."""
+    """One forward pass: what it records and edits."""
 
     model: HookedModule
     keep: frozenset[str]
@@ -177,7 +177,7 @@ class HookedModule(nn.Module):
         return bool(self.edits_around())
 
     def edits_around(self) -> tuple[tuple[frozenset[str], HookFunction], ...]:
-        """What the calls in progress change in this model."""
+        """The edits that the calls in progress make in this model."""
         call = _current_call.get()
         while call is not None and call.model is not self:
             call = call.outer

@@ -26,7 +26,7 @@ _SIZES = {
     "num_attention_heads": "attention.head_count",
     "max_position_embeddings": "context_length",
 }
-"""What a field of config.json is called in a file."""
+"""The names in a file, by their names in config.json."""
 _LLAMA = _SIZES | {
     "num_key_value_heads": "attention.head_count_kv",
     "head_dim": "attention.key_length",
@@ -69,7 +69,7 @@ class Kind:
     model_type: str
     """The family's, as in config.json."""
     fields: Mapping[str, str] = field(default_factory=lambda: _RMS)
-    """What a field of config.json is called in a file."""
+    """The names in a file, by their names in config.json."""
     more: Callable[[Told, Shapes], dict[str, Any]] = lambda told, shapes: {}
     """Makes the other fields of config.json."""
     turns_neighbours: bool = False

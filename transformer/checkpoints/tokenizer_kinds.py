@@ -66,7 +66,7 @@ class Kind:
 
     model: type[models.Model] = models.BPE
     options: dict[str, Any] = field(default_factory=dict)
-    """Of the model."""
+    """The model's options."""
     normalizer: normalizers.Normalizer | None = None
     pre_tokenizer: pre_tokenizers.PreTokenizer | None = None
     decoder: decoders.Decoder

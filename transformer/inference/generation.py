@@ -50,7 +50,7 @@ class GenerationStep:
 
     @property
     def entropy(self) -> float:
-        """Of the whole distribution, in nats."""
+        """The entropy of the whole distribution, in nats."""
         return self._statistics[2]
 
     @cached_property

@@ -18,7 +18,7 @@ def to_code(intervention: Intervention) -> str:
 
 
 def from_code(code: str) -> Intervention:
-    """What `to_code` wrote. Raises: ValueError, saying what is wrong; a code is untrusted."""
+    """The intervention that `to_code` wrote. Raises: ValueError, saying what is wrong; a code is untrusted."""
     word, *written = code.split("~")
     if word not in KINDS:
         raise ValueError(f"there is no change called “{word[:30]}”; it can be {', '.join(KINDS)}")

@@ -92,7 +92,7 @@ class PointIntervention(CodedIntervention):
 
 @dataclass(frozen=True)
 class HookPointIntervention(PointIntervention):
-    """What the interventions below have in common: a hook point, perhaps one head of it, perhaps one position."""
+    """The base of the interventions below: a hook point, perhaps one head of it, perhaps one position."""
 
     point: str
     head: int | None = None
@@ -126,9 +126,9 @@ class HookPointIntervention(PointIntervention):
         return [(self.point, change)]
 
     def _values(self, tensor: Tensor, first: int, last: int, begin: int, other: Callable[..., Tensor]) -> Tensor:
-        """What takes the place of the positions from first to last. tensor: (batch, pos, …), from position `begin` on.
+        """The new values of the positions from first to last. tensor: (batch, pos, …), from position `begin` on.
 
-        other: what the point has on another text, (1, pos, …), or (1, pos, head, …).
+        other: computes the point on another text, (1, pos, …), or (1, pos, head, …).
         """
         kind, value = KINDS[self.word], tensor[:, first - begin : last - begin]
 
@@ -175,7 +175,7 @@ class Patch(HookPointIntervention):
 
     tokens: tuple[int, ...] = ()
     source: tuple[int, ...] = ()
-    """What the encoder reads of that other text, in an encoder–decoder."""
+    """The encoder's part of that other text, in an encoder–decoder."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Steer(HookPointIntervention):
     source: tuple[int, ...] = ()
     factor: float = 1.0
     against_source: tuple[int, ...] = ()
-    """What the encoder reads with `against`; empty for the same source."""
+    """The encoder's text with `against`; empty for the same source."""
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,13 @@ class OverwrittenValues:
     head: int | None
     """None: all."""
     position: int | None
-    """Of the pass, or of a query; None: all."""
+    """A position of the pass, or of a query; None: all."""
     words: str
-    """What set them."""
+    """The intervention that set them."""
     rule: str = ""
     """The one that the pass does without, if that is it: one of `RULES`."""
     weighed: tuple[int, float, bool] | None = None
-    """Of a weight set by hand: its key, the weight, and whether the rest of the row was renormalised."""
+    """For a weight set by hand: its key, the weight, and whether the rest of the row was renormalised."""
     ablated: bool = False
     """Whether they were set to zero."""
 
@@ -37,9 +37,9 @@ def overwritten_records(interventions: Sequence[Intervention], config: ModelConf
 
 
 def overwritten_values(interventions: Sequence[Intervention], config: ModelConfig) -> list[OverwrittenValues]:
-    """What the interventions of a pass set in a model of this configuration, in the order in which they do.
+    """The values that the interventions of a pass set in a model of this configuration, in their order.
 
-    Of an intervention that is none of this package's nothing is known.
+    Interventions of other packages are left out: nothing is known of them.
     """
     values = []
     for intervention in interventions:

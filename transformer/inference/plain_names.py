@@ -31,7 +31,7 @@ def describe_module(name: str) -> str:
 
 
 def describe_part(change: Part) -> str:
-    """What is changed, in plain words: "layer 0, head 0", "feed-forward of layer 2 at position 3"."""
+    """A changed part in plain words: "layer 0, head 0", "feed-forward of layer 2 at position 3"."""
     return _part(change.point, change.head, change.position)
 
 

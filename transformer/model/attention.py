@@ -58,7 +58,7 @@ def safe_softmax(scores: Tensor) -> Tensor:
 
 
 class Attention(nn.Module):
-    """What all multi-head attention shares: heads side by side, a mask, and the projection of what they found.
+    """The base of all multi-head attention: heads side by side, a mask, and the projection of what they found.
 
     MultiHead(Q, K, V) = Concat(head_1, …, head_h) W_O (Vaswani et al. 2017, §3.2.2).
     """

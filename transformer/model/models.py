@@ -99,7 +99,7 @@ class DecoderOnly(Transformer, Stack):
     def stream(
         self, tokens: Tensor, *, past: KeyValueCache | None = None, attention_mask: Tensor | None = None
     ) -> Tensor:
-        """What the unembedding reads: (batch, pos) → (batch, pos, d_model). Otherwise as `forward`."""
+        """The unembedding's input: (batch, pos) → (batch, pos, d_model). Otherwise as `forward`."""
         start = first_positions(past.length if past else 0, attention_mask)
         x = self.embed_tokens(tokens, start)
         padding = self.padding(tokens, past, attention_mask)
@@ -137,7 +137,7 @@ class EncoderOnly(Transformer, Stack):
         return self.unembed(self.stream(tokens, segments, attention_mask=attention_mask))
 
     def stream(self, tokens: Tensor, segments: Tensor | None = None, *, attention_mask: Tensor | None = None) -> Tensor:
-        """What the unembedding reads: (batch, pos) → (batch, pos, d_model). Otherwise as `forward`."""
+        """The unembedding's input: (batch, pos) → (batch, pos, d_model). Otherwise as `forward`."""
         self.check_segments(tokens, segments)
         start = first_positions(0, attention_mask)
         x, padding = self.embed_tokens(tokens, start, segments), self.padding(tokens, None, attention_mask)
@@ -198,7 +198,7 @@ class EncoderDecoder(Transformer):
     def stream(
         self, source: Tensor, target: Tensor, *, past: KeyValueCache | None = None, attention_mask: Tensor | None = None
     ) -> Tensor:
-        """What the unembedding reads, (batch, target, d_model). Otherwise as `forward`."""
+        """The unembedding's input, (batch, target, d_model). Otherwise as `forward`."""
         self.encoder.check_tokens(source)
         self.decoder.check_tokens(target)
         if len(source) != len(target):

@@ -36,7 +36,7 @@ _OF_NORMS = {
 
 
 def parameter_meaning(name: str) -> str:
-    """What the parameter of this dotted name is for. Raises: ValueError for a name that no model has."""
+    """The meaning of a parameter, by its dotted name. Raises: ValueError for a name that no model has."""
     module, _, kind = name.rpartition(".")
     last = module.rpartition(".")[2]
     if (last.startswith("ln") or last in ("q_norm", "k_norm")) and kind in _OF_NORMS:

@@ -125,7 +125,7 @@ def _embedding(config: ModelConfig, point: str) -> tuple[str, str]:
 
 
 def _last_sum(config: ModelConfig, where: str) -> tuple[str, str]:
-    """Of the stream after a block's last sublayer."""
+    """Describe the stream after a block's last sublayer."""
     if not config.d_ff:
         return STREAM["hook_resid_cross" if where.startswith("decoder.") else "hook_resid_mid"]
     formula = "x + attention + feed-forward" if config.parallel_residual else "x + feed-forward"
@@ -140,7 +140,7 @@ def _given(config: ModelConfig, sublayer: str) -> str:
 
 
 def _normalised(config: ModelConfig, where: str, module: str) -> str:
-    """What a norm reads."""
+    """A norm's input, in words."""
     if module in ("q_norm", "k_norm"):
         heads = "each head's" if config.qk_norm == "head" else "all heads'"
         return f"{heads} {'queries' if module == 'q_norm' else 'keys'}"
@@ -205,7 +205,7 @@ def _attention(config: ModelConfig, where: str, point: str) -> tuple[str, str]:
 
 
 def _projection(config: ModelConfig, point: str, is_self: bool) -> tuple[str, str]:
-    """Of queries, keys and values."""
+    """Describe queries, keys and values."""
     each = point[-1]
     formula = _affine("x" if is_self or each == "q" else "memory", each.upper(), config.attention_bias)
     if config.qkv_clip and is_self:
@@ -236,7 +236,7 @@ def _visible(config: ModelConfig, where: str, is_self: bool) -> str:
 
 
 def _hidden(config: ModelConfig, module: str, point: str) -> tuple[str, str]:
-    """Of the hidden layer of a feed-forward layer, or of the head that fills in masks."""
+    """Describe the hidden layer of a feed-forward layer, or of the head that fills in masks."""
     activation = ACTIVATIONS[config.activation]
     if module == "head":
         if point == "hook_pre":

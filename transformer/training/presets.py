@@ -45,7 +45,7 @@ class Preset:
 
 
 AS_IN_2017 = {"norm": "post", "tie_embeddings": True, "scale_embeddings": True}
-"""What the paper's transformer has otherwise than `ModelConfig` by default."""
+"""The paper's settings, where `ModelConfig` has other defaults."""
 _STORIES_SHAPE = {"n_layers": 5, "n_heads": 1, "d_model": 64, "d_ff": 128, "positions": "rotary"}
 _STORIES_SHAPE |= {"attention_windows": (6, 12, 0, 0, 0)}
 
