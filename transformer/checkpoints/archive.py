@@ -24,6 +24,7 @@ from ..config import ModelConfig
 from ..data.disk_errors import disk_problem
 from ..data.file_kinds import file_kind
 from ..data.tokenizers import Tokenizer
+from .file_checks import read_json
 from .folder import (
     CARD,
     CONFIG,
@@ -211,9 +212,9 @@ def _check_that_it_computes(checkpoint: Checkpoint) -> None:
 
 def _parsed(folder: Path, name: str) -> Any:
     try:
-        return json.loads((folder / name).read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"In the archive, {name} can't be used: {reason(error)}") from None
+        return read_json(folder / name)
+    except CheckpointError as error:
+        raise CheckpointError(f"In the archive, {error}") from None
 
 
 def _ways(tokenizer: dict[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .folder import LARGEST_JSON, CheckpointError, reason
+from ..data.disk_errors import disk_problem
+from .checkpoint import CheckpointError
 
+LARGEST_JSON = 32_000_000
+"""The largest file that is read whole, in bytes; a tokenizer of 150,000 tokens stays below it."""
+LONGEST_REASON = 400
+"""The longest description of a problem, in characters: a hostile file could fill pages with invented names."""
 POINTER = b"version https://git-lfs.github.com/"
 """The beginning of a Git LFS pointer file."""
 
@@ -38,3 +43,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise CheckpointError(f"{path.name} is no set of named values.")
     return found
+
+
+def reason(error: Exception) -> str:
+    """An error's message in one line, shortened."""
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
+    said = disk_problem(error) or said
+    words = " ".join(said.split())
+    return words if len(words) <= LONGEST_REASON else f"{words[: LONGEST_REASON - 1]}…"

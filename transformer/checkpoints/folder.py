@@ -22,12 +22,12 @@ from safetensors.torch import save, save_file
 from torch import Tensor
 
 from ..config import ModelConfig
-from ..data.disk_errors import disk_problem
 from ..data.tokenizers import Tokenizer
 from ..model.effective_weights import merged
 from ..model.models import Model, shapes_alone
 from .atomic_folders import NoFolderError, current, folder_names, replacing, steadily
 from .checkpoint import Checkpoint, CheckpointError
+from .file_checks import checked, read_json, reason
 from .memory_limit import check_fits
 from .model_card import ModelCard
 from .weight_numbers import STORED_AS, Header, header_of, is_finite, name_of, weight_dtype
@@ -36,10 +36,6 @@ WEIGHTS, CONFIG, TOKENIZER, CARD = FILES = "model.safetensors", "config.json", "
 MAPPED_FROM = 64_000_000
 """The largest file of weights, in bytes."""
 _TOKENS = ("start_token_id", "end_token_id", "mask_token_id")
-LARGEST_JSON = 32_000_000
-"""The largest other file, in bytes; a tokenizer of 150,000 tokens stays below it."""
-LONGEST_REASON = 400
-"""The longest description of a problem, in characters: a hostile file could fill pages with invented names."""
 T = TypeVar("T")
 
 
@@ -175,7 +171,7 @@ def _no_folder(path: Path) -> str:
 
 def _inspect(folder: Path) -> tuple[ModelCard, ModelConfig]:
     if missing := [name for name in FILES if not (folder / name).is_file()]:
-        if CARD in missing and CONFIG not in missing and "model_type" in _parse(folder, CONFIG, dict):
+        if CARD in missing and CONFIG not in missing and "model_type" in read_json(folder / CONFIG):
             raise CheckpointError(
                 "It is a folder in Hugging Face layout; load_pretrained reads it, and `python -m transformer import` "
                 "makes a checkpoint of it."
@@ -196,9 +192,8 @@ def _load(folder: Path) -> Checkpoint:
 
 
 def _tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
-    _check_size(folder, TOKENIZER)
     try:
-        tokenizer = Tokenizer.from_file(folder / TOKENIZER)
+        tokenizer = Tokenizer.from_file(checked(folder / TOKENIZER))
     except ValueError as error:
         raise CheckpointError(reason(error)) from None
     if tokenizer.vocab_size > config.vocab_size:
@@ -301,10 +296,10 @@ def _flush_to_disk(path: Path) -> None:
 
 
 def _parse(folder: Path, name: str, build: Callable[[Any], T]) -> T:
-    _check_size(folder, name)
+    found = read_json(folder / name)
     try:
-        return build(json.loads((folder / name).read_text(encoding="utf-8-sig")))
-    except (ValueError, TypeError, RecursionError) as error:
+        return build(found)
+    except (ValueError, TypeError) as error:
         raise CheckpointError(f"{name} can't be used: {reason(error)}") from None
 
 
@@ -318,11 +313,6 @@ def _check_special_tokens(card: ModelCard, config: ModelConfig) -> None:
         raise CheckpointError(f"{CARD} lacks start_token_id, which an encoder–decoder begins with.")
     if config.architecture == "encoder-only" and card.mask_token_id is None:
         raise CheckpointError(f"{CARD} lacks mask_token_id, which stands for what an encoder fills in.")
-
-
-def _check_size(folder: Path, name: str) -> None:
-    if (folder / name).stat().st_size > LARGEST_JSON:
-        raise CheckpointError(f"{name} is larger than any such file should be.")
 
 
 def _check_shapes(found: dict[str, tuple[int, ...]], config: ModelConfig) -> None:
@@ -372,11 +362,3 @@ def shapes_of(config: ModelConfig) -> Mapping[str, tuple[int, ...]]:
 
 def _shape(shape: tuple[int, ...] | None) -> str:
     return "absent" if shape is None else " × ".join(map(str, shape))
-
-
-def reason(error: Exception) -> str:
-    """An error's message in one line, shortened."""
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
-    said = disk_problem(error) or said
-    words = " ".join(said.split())
-    return words if len(words) <= LONGEST_REASON else f"{words[: LONGEST_REASON - 1]}…"
