@@ -143,9 +143,10 @@ def chromium() -> Iterator[Any]:
 
 
 @contextmanager
-def app_in_chromium(width: int = 1280, height: int = 900) -> Iterator[Browser]:
-    """A Chromium whose tabs have this many pixels, and the app, which has opened its first page."""
-    with app_server() as server, chromium() as launched:
+def app_in_chromium(width: int = 1280, height: int = 900, **environment: str) -> Iterator[Browser]:
+    """A Chromium whose tabs have this many pixels, and the app, which has opened its first page. environment: as
+    `app_server` has it."""
+    with app_server(**environment) as server, chromium() as launched:
         browser = Browser(launched, server.url, width, height)
         page, traffic = browser.tab()
         page.goto(server.url)  # the first page of a server opens the model, too

@@ -1,14 +1,17 @@
 """Benchmarks the page Attention, and a link to Inside: response times and bytes, in Chromium.
 
-A click counts from its event to the end of the frame in which the instrument has drawn it; both ends are read inside
-the page. Bytes are those that come over the wire until the head is drawn from its own numbers, by part (see
-`chromium.Traffic`), in a browser that has the modules in its cache and in one that was never here; Streamlit's own
-frontend is told apart, and not counted. First paints begin with the navigation; long and short prompts take turns, each
-a text that nobody has asked for before.
+A click, or the key that ends a prompt, counts from its event to the end of the frame in which the instrument has
+drawn what follows; both ends are read inside the page. The prompts are read and computed by a browser that has the
+model. A link to Inside is compared with the first contentful paint of the same visit, which is Streamlit's own. Bytes
+are those that come over the wire until the head is drawn from its own numbers, by part (see `chromium.Traffic`), in a
+browser that has the modules in its cache and in one that was never here; Streamlit's own frontend is told apart, and
+not counted. First paints begin with the navigation; long and short prompts take turns, each a text that nobody has
+asked for before.
 """
 
 from __future__ import annotations
 
+import operator
 import statistics
 from collections import Counter
 from collections.abc import Callable
@@ -21,6 +24,8 @@ WHOLE = f"{INSTRUMENT}[data-whole=true]"
 INSIDE = "[data-testid=inside] .names [data-open]"
 LENGTHS = (64, 256)
 SHORT = 24
+NAMES = ("Mary", "Tom", "Anna", "Ben")
+FIRST_PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 WATCH = """(act) => {
   const shadows = [...document.querySelectorAll("*")].map((element) => element.shadowRoot);
@@ -28,7 +33,7 @@ WATCH = """(act) => {
   const before = root.dataset.shown;
   window.answered = null;
   let began = null;
-  for (const kind of ["click", "pointerup"]) {
+  for (const kind of ["click", "pointerup", "keydown"]) {
     document.addEventListener(kind, (event) => { began ??= event.timeStamp; }, { capture: true, once: true });
   }
   const look = () => {
@@ -52,7 +57,9 @@ def run(quick: bool = False) -> dict:
         figures |= _fetched(browser, clicks // 2)
         figures |= _bytes(browser)
         figures |= _first_paints(browser, paints)
-        figures["link_to_inside_ms_in_a_new_browser"] = _link(browser, paints)
+        figures |= _link(browser, paints)
+    with app_in_chromium(HEADSUP_BROWSER_MODELS="") as browser:
+        figures |= _prompts(browser, clicks // 2)
     print_table(("what", "figure"), [(name.replace("_", " "), f"{value:,.1f}") for name, value in figures.items()])
     return {**{name: round(value, 2) for name, value in figures.items()}, **machine()}
 
@@ -105,6 +112,28 @@ def _fetched(browser: Browser, times: int) -> dict[str, float]:
     }
 
 
+def _prompts(browser: Browser, times: int) -> dict[str, float]:
+    """Milliseconds from Enter to the picture of another prompt of a model that the browser reads and computes."""
+    page, traffic, _ = opened(browser, f"{browser.url}/Attention?model=stories&prompt=Tom+ran.", WHOLE)
+    page.get_by_text("in your browser").wait_for()
+    traffic.settle(page)
+    traffic.forget()
+    prompt = page.get_by_role("textbox", name="Prompt", exact=True)
+    waits = []
+    for at in range(times):  # each text has another length than the one before: a picture says which cell it shows
+        prompt.fill(
+            f"{NAMES[at % 4]} took the ball." + " Mary went to the garden." * (at % 3)
+        )  # twelve of three lengths
+        waits.append(_answer(page, lambda: prompt.press("Enter")))
+        page.wait_for_timeout(300)
+    return {
+        "prompt_to_picture_ms_in_the_browser": statistics.median(waits),
+        "worst_prompt_to_picture_ms_in_the_browser": max(waits),
+        f"requests_for_{times}_prompts": len(traffic.urls),
+        f"runs_of_the_page_for_{times}_prompts": traffic.page_runs,
+    }
+
+
 def _bytes(browser: Browser) -> dict[str, float]:
     """Kilobytes of the page with a text of 64 tokens: until the head is drawn, and when all has come."""
     found = {}
@@ -125,10 +154,18 @@ def _first_bytes(browser: Browser, *, is_new: bool = False, **parameters: object
     return traffic.first, traffic
 
 
-def _link(browser: Browser, times: int) -> float:
+def _link(browser: Browser, times: int) -> dict[str, float]:
     """Milliseconds from the navigation, in a browser that was never here, to the picture of Inside."""
-    links = [browser.address("Inside", SHORT) for _ in range(times)]
-    return statistics.median(opened(browser, link, INSIDE, is_new=True)[2] for link in links)
+    drawn, painted = [], []
+    for _ in range(times):
+        page, _, wait = opened(browser, browser.address("Inside", SHORT), INSIDE, is_new=True)
+        drawn.append(wait)
+        painted.append(page.evaluate(FIRST_PAINT))
+    return {
+        "link_to_inside_ms_in_a_new_browser": statistics.median(drawn),
+        "first_paint_of_streamlit_ms_in_a_new_browser": statistics.median(painted),
+        "link_to_inside_ms_after_that": statistics.median(map(operator.sub, drawn, painted)),
+    }
 
 
 def _first_paints(browser: Browser, times: int) -> dict[str, float]:
