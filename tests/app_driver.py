@@ -367,7 +367,7 @@ def tell(at, name, event, value):
     return checked(at)
 
 
-DRAWN = ("Generate", "Attention", "Inside", "Masks")
+DRAWN = ("Generate", "Attention", "Inside", "Masks", "What if")
 """The pages whose views the frontend draws whole."""
 
 
@@ -379,7 +379,14 @@ def shown(at):
         return {"about": None, "effect": None, "notices": [], "problem": ""}
     state = Looked(urlencode(tab_of(at).values))
     return frontend(
-        "../../tests/frontend/shown_page.mjs", "shownPage", page, state, told["own"], page in DRAWN, ask=ask
+        "../../tests/frontend/shown_page.mjs",
+        "shownPage",
+        page,
+        state,
+        told["own"],
+        page in DRAWN,
+        told["catalogue"],
+        ask=ask,
     )
 
 

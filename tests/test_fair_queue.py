@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.ui.session import visitor_job
 from pages.ui.views.learn import lesson_upload
 from tests.helpers import tiny_model
 from tests.training_plans import text_plan, until
@@ -105,10 +104,6 @@ def in_computations():
     return ask, computations._threads
 
 
-def in_jobs():
-    return lambda call: visitor_job.THREADS.submit(call.owner, call), visitor_job.THREADS
-
-
 def in_lesson_checks():
     def ask(call):
         check = [b"+++", call.owner]
@@ -123,7 +118,7 @@ def in_lesson_checks():
     return ask, pool
 
 
-@pytest.mark.parametrize("queue", [in_threads, in_computations, in_jobs, in_lesson_checks])
+@pytest.mark.parametrize("queue", [in_threads, in_computations, in_lesson_checks])
 def test_sixteen_long_computations_of_one_keep_nobody_else_waiting_for_more_than_one(queue):
     order = []
     ask, pool = queue()

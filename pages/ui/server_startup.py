@@ -78,13 +78,11 @@ def _has_ended() -> bool:
 
 
 def _cancel() -> None:
-    from pages.ui.session import visitor_job
     from transformer.inference.scheduler import schedulers
 
     if API.made:
         API.made.state.responder.close()
     schedulers.close()
-    visitor_job.THREADS.stop_all()
 
 
 def _note_as_stopping(number: signal.Signals) -> None:
@@ -286,7 +284,6 @@ def prepare_other_pages() -> None:
         without_mask,
     )
     from pages.ui.views.learn import lesson_list, step  # noqa: F401
-    from pages.ui.views.what_if import ablation, activation_patching, comparison, ladder  # noqa: F401
     from transformer.training.cost_estimate import machine
 
     Figure()

@@ -7,10 +7,8 @@ import weakref
 
 import pytest
 import streamlit as st
-from streamlit.testing.v1 import AppTest
 
 from pages.ui.models import library
-from pages.ui.session import visitor_job
 from tests.app_driver import asked, given, go, said, show_text, start, step, told_of
 from tests.helpers import tiny_model
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
@@ -21,7 +19,7 @@ from transformer.api.model_store import checkpoint_bytes
 from transformer.api.open_models import OpenModel, OpenModels
 from transformer.checkpoints import memory_limit as memory
 from transformer.checkpoints.memory_limit import memory_limit, process_memory
-from transformer.jobs import StoppedError, progress
+from transformer.jobs import FairThreads, StoppedError, progress
 
 
 def opened(name="a") -> OpenModel:
@@ -199,42 +197,12 @@ def test_a_job_says_how_far_it_is_and_stops_at_its_next_step():
                 go_on.wait(30)
         raise AssertionError("it wasn't stopped")
 
-    job = visitor_job.THREADS.submit(None, compute)
+    threads = FairThreads(1, "test")
+    job = threads.submit(None, compute)
     assert seen.wait(30) and job.share == 0.5 and not job.done()
     job.stop()
     go_on.set()
     assert isinstance(job.exception(30), StoppedError) and job.was_stopped
-    failed = visitor_job.THREADS.submit(None, lambda: 1 / 0)
+    failed = threads.submit(None, lambda: 1 / 0)
     assert isinstance(failed.exception(30), ZeroDivisionError) and not failed.was_stopped
     progress(0.5)  # outside of a job nobody's business
-
-
-def of_a_visitor():
-    """A page that begins what never ends by itself."""
-    import time
-
-    import streamlit as st
-
-    from pages.ui.session import visitor_job
-    from transformer.jobs import progress
-
-    def compute():
-        while True:
-            progress(0.5)
-            time.sleep(0.01)
-
-    if "jobs" not in st.session_state:
-        st.session_state["jobs"] = [visitor_job.start(key, compute) or visitor_job.current(key) for key in "ab"]
-
-
-def test_a_job_ends_when_another_begins_or_its_visitor_s_session_does():
-    at = AppTest.from_function(of_a_visitor, default_timeout=120).run()
-    assert not at.exception
-    first, second = at.session_state["jobs"]
-    assert isinstance(first.exception(30), StoppedError) and first.was_stopped
-    with pytest.raises(TimeoutError):
-        second.exception(0.2)
-    at.run()
-    assert not second.done()
-    st.cache_resource.clear()  # as Streamlit clears a session's own when its connection ends
-    assert isinstance(second.exception(30), StoppedError)

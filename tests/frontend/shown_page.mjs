@@ -7,17 +7,25 @@ import { noticesOf, textOf } from "../../transformer/frontend/page/text_reading.
 import { viewData } from "../../transformer/frontend/page/view_data.js";
 /** @import { PageState } from "../../transformer/frontend/page/page_state.js" */
 
-/** @param {string} page @param {PageState} state @param {string[]} own keys of the visitor's models @param {boolean} isDrawn whether the frontend draws the page */
-export async function shownPage(page, state, own, isDrawn) {
+/**
+ * @param {string} page
+ * @param {PageState} state
+ * @param {string[]} own keys of the visitor's models
+ * @param {boolean} isDrawn whether the frontend draws the page
+ * @param {import("../../transformer/frontend/page/shell.js").ListedModel[]} catalogue
+ */
+export async function shownPage(page, state, own, isDrawn, catalogue) {
   try {
-    const model = await new HttpAnswers({ isOwn: (name) => own.includes(name) }).open(state.get("model") ?? DEFAULT_MODEL);
+    const answers = new HttpAnswers({ isOwn: (name) => own.includes(name) });
+    const model = await answers.open(state.get("model") ?? DEFAULT_MODEL);
     const text = await textOf(model, state);
     const effect = text.changes ? await effectOf(model, text) : null;
-    const data = isDrawn ? await viewData(page, state, model, effect?.overflows ? { ...text, changes: null } : text) : null;
+    const data = isDrawn ? await viewData(page, state, model, effect?.overflows ? { ...text, changes: null } : text, { open: (name) => answers.open(name), catalogue }) : null;
     const { isOwn, name, version } = model;
     const request = { model: isOwn ? "own" : name, version: isOwn ? null : version, ...data?.request };
     const notices = [...(effect?.overflows ? [effect.sentence] : []), ...noticesOf(model, state, text), ...(data?.notes ?? [])];
-    return { ...data, request, effect: effect?.sentence ?? null, notices, problem: "" };
+    const { models, ...rest } = data ?? {}; // which the view asks by itself
+    return { ...rest, request, effect: effect?.sentence ?? null, notices, problem: "" };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     return { about: null, effect: null, notices: [], problem: error.message };

@@ -1,6 +1,7 @@
 // Tests what a view is told of a page: from the model, the page state, and what its prompt reads as.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ApiError } from "../../transformer/frontend/api_error.js";
 import { PageState } from "../../transformer/frontend/page/page_state.js";
 import { UnreadableText, noticesOf, textOf, unknownSentence } from "../../transformer/frontend/page/text_reading.js";
 import { otherPromptOf, viewData } from "../../transformer/frontend/page/view_data.js";
@@ -25,6 +26,9 @@ function modelOf({ architecture = "decoder-only", context = 8, layers = 2, heads
       unknown: [...text].flatMap((letter, position) => (LETTERS.includes(letter) ? [] : [{ text: letter, position }])), ...more,
     }),
     apiOf: () => ({
+      async json() {
+        throw new ApiError("Nothing is suggested here.");
+      },
       async *stream() {
         yield { event: "token", data: { id: 1, kinds: { 1: ["b"] } } };
         yield { event: "token", data: { id: 8, kinds: { 8: ["[end]"] } } };
@@ -111,10 +115,76 @@ test("Masks are of the text's end, with the mask and without; of an encoder's te
   assert.equal((await told("Masks", "", { ...encoder, layers: 0 })).notes.length, 2);
 });
 
-test("What if compares the model with its changes and without, or two prompts; Positions need no model", async () => {
-  const compared = await told("What if", "question=comparison&prompt=abc&other_prompt=de");
-  assert.deepEqual(compared.about.requests.map(({ tokens }) => tokens), ["0,1,2", "3,4"]);
-  assert.deepEqual([compared.about.titles, compared.about.writes], [["“abc”", "“de”"], null]);
-  assert.deepEqual((await told("What if", "temperature=0")).about.writes, { temperature: "0", top_k: null, top_p: null, seed: 1, max_new_tokens: 60 });
+test("Positions need no model", async () => {
   assert.deepEqual((await viewData("Positions", new PageState("length=8&width=5&position=6&shift=3"), null, null)).about, { length: 8, width: 6, base: 10_000, positions: [6, 7] });
+});
+
+const HEAD = "scale~blocks.0.attn.hook_z~1~~0.0";
+const listed = (name, more = {}) => ({ name, title: name, group: "Texts", examples: [], causal: true, attends: true, corpus: "plays", language: "en", parameters: 9, ...more });
+
+/** What the page What if is told where there are other models, all alike. */
+async function whatIf(search, more, catalogue = [listed("letters")]) {
+  const options = { equations: ["blocks.0.attn.hook_z", "blocks.0.hook_mlp_out"], ...more };
+  const [model, state] = [modelOf(options), new PageState(search)];
+  const open = async (name) => ({ ...modelOf(options), name, card: { ...model.card, title: name, corpus: {} } });
+  return viewData("What if", state, model, await textOf(model, state), { open, catalogue });
+}
+
+test("What if asks about the prompt or all of the text; of an encoder–decoder about any place of what it would write", async () => {
+  const { about, choices, saysChanges, models } = await whatIf(`prompt=abcd&written=1.1.1.1.1.1&scope=all&changes=${HEAD}&temperature=0`);
+  assert.deepEqual([about.side.tokens, about.side.begin, about.side.position, about.before.length, about.sampling.temperature], [[2, 3, 1, 1, 1, 1, 1, 1], 2, 7, 10, 0]);
+  assert.deepEqual([choices.map(({ name }) => name), about.interventions, saysChanges, Object.keys(models)], [["question", "scope"], [{ code: HEAD, words: "layer 0, head 1 ablated" }], true, ["letters"]]);
+  const translated = (await whatIf("prompt=abc&place=7", { architecture: "encoder-decoder" }));
+  assert.deepEqual([translated.about.side.tokens, translated.about.side.position, translated.about.before, translated.about.whose], [[9, 1, 8], 1, [9, 1], "the unchanged model would write"]);
+  assert.deepEqual(translated.choices[1].options, [["0", "After 0 · #9"], ["1", "After 1 · b"]]);
+  assert.equal((await whatIf("prompt=abhd", { architecture: "encoder-only", mask: 7 })).about.side.position, 2);
+  const bare = await whatIf("prompt=ab", { layers: 0 }, [listed("letters"), listed("other", { attends: true, group: "Tasks" })]);
+  assert.deepEqual([bare.about.hasParts, bare.about.able.name], [false, "letters"]);
+});
+
+test("prompts that can't be patched into one another get a sentence that says what to do", async () => {
+  const problems = {
+    "prompt=abcd&other_prompt=ab": "Your prompt has 4 tokens, the other one 2. Patching needs equal lengths. Add 2 to the other prompt, or let one be suggested.",
+    "prompt=a&other_prompt=abc": "Your prompt has 1 token, the other one 3. Patching needs equal lengths. Take 2 away from the other prompt, or let one be suggested.",
+    "prompt=abc&other_prompt=abc": "Both prompts are the same. Change a word or a letter of the other one.",
+    "prompt=abc&other_prompt=": "The other prompt is empty. Type something.",
+    "prompt=abc&other_prompt=abX": "The other prompt: This model has never seen “X” (character 3). Remove it, or pick another model.",
+    "prompt=abcabcabc&other_prompt=abcabcabd": "Your prompt has 9 tokens, the other one 9, and this model's context holds 8. Shorten them until they fit.",
+  };
+  for (const [search, problem] of Object.entries(problems)) {
+    const { about } = await whatIf(`question=patching&${search}`);
+    assert.deepEqual([about.other.problem, about.sides], [problem, null], search);
+  }
+  const encoder = await whatIf("question=patching&prompt=ahc&other_prompt=hbc", { architecture: "encoder-only", mask: 7 });
+  assert.match(encoder.about.other.problem, /^The first masks of the prompts are at different positions/);
+  const fits = await whatIf(`question=patching&prompt=abc&other_prompt=abd&changes=${HEAD}!from~blocks.0.hook_mlp_out~~1~0.1.3~`);
+  assert.deepEqual([fits.about.sides.map(({ tokens }) => tokens), fits.about.sides[0].changes, fits.about.patched], [[[0, 1, 2], [0, 1, 3]], HEAD, true]);
+  const both = await whatIf("question=patching&prompt=abc&other_prompt=abd", { architecture: "encoder-decoder" });
+  assert.deepEqual([both.about.stacks, both.about.sides.map(({ tokens, source }) => [tokens, source])], [["encoder", "decoder"], [[[9], [0, 1, 2]], [[9], [0, 1, 3]]]]);
+});
+
+test("two prompts, two models, or the model with its changes and without are compared", async () => {
+  const prompts = await whatIf(`question=comparison&prompt=abc&other_prompt=de&changes=${HEAD}`);
+  assert.deepEqual(prompts.about.sides.map(({ title, tokens, changes }) => [title, tokens, changes]), [["Your prompt", [0, 1, 2], HEAD], ["The other prompt", [3, 4], HEAD]]);
+  const changes = await whatIf(`question=comparison&beside=changes&prompt=abc&changes=${HEAD}`);
+  assert.deepEqual(changes.about.sides.map(({ title, changes: codes }) => [title, codes]), [["Unchanged", null], ["Changed", HEAD]]);
+  assert.equal((await whatIf("question=comparison&beside=changes&prompt=abc")).about.sides, null);
+  const catalogue = [listed("letters"), listed("far", { corpus: "laws", parameters: 99 }), listed("near"), listed("masked", { causal: false })];
+  const models = await whatIf(`question=comparison&beside=models&prompt=abc&other_model=gone&changes=${HEAD}`, {}, catalogue);
+  assert.deepEqual(models.about.sides.map(({ model, title, changes: codes }) => [model, title, codes]), [["letters", "letters", HEAD], ["near", "near", null]]);
+  assert.deepEqual(models.about.notes, ["There is no model “gone” to compare with; another is shown.", "The changes apply to the selected model only."]);
+  assert.deepEqual(models.choices.at(-1).options.map(([name]) => name), ["near", "far"]);
+  const far = await whatIf("question=comparison&beside=models&prompt=abc&other_model=far", {}, catalogue);
+  assert.deepEqual(far.about.notes, ["The other model was trained on other data. It may never have seen a text like this prompt."]);
+  assert.deepEqual((await whatIf("question=comparison&beside=models&prompt=abc")).about.notes, ["There is no other model here."]);
+});
+
+test("a ladder has its rungs in order, and is offered where there is one", async () => {
+  const rungs = [listed("ladder-2", { group: "Ladder" }), listed("ladder-1", { group: "Ladder", attends: false }), listed("letters")];
+  const { about, models, choices } = await whatIf("question=ladder&prompt=abc", {}, rungs);
+  assert.deepEqual([about.rungs, about.tokens, about.problem, Object.keys(models)], [[{ name: "ladder-1", attends: false }, { name: "ladder-2", attends: true }], [0, 1, 2], null, ["letters", "ladder-1", "ladder-2"]]);
+  assert.deepEqual(choices.map(({ name }) => name), ["question"]);
+  assert.match((await whatIf("question=ladder&prompt=abc")).about.problem, /There is no ladder here/);
+  assert.match((await whatIf("question=ladder&prompt=abh", { architecture: "encoder-only", mask: 7 }, rungs)).about.problem, /write a text on/);
+  assert.deepEqual((await whatIf("prompt=abc")).choices[0].options.map(([name]) => name), ["ablation", "patching", "comparison"]);
 });

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pages.ui.components import batch_table, events, matrix
 from pages.ui.components.masks import MaskPanel
 from pages.ui.components.masks import build_payload as masks_payload
-from pages.ui.figures import axes, bars, lines, palette
+from pages.ui.figures import axes, lines, palette
 from pages.ui.figures import positions as position_figures
 from pages.ui.figures.palette import Theme
 from tests.component_events import sent
@@ -42,12 +42,7 @@ def test_a_line_each_told_apart_by_colour_dash_and_symbol():
 
 def test_what_tokens_and_models_are_called_is_no_markup_in_a_figure():
     name, shown = "%{x} <b>$y$", "&#37;{x} &lt;b&gt;&#36;y&#36;"
-    assert bars.loss_bars([name], np.ones(1), np.full(1, np.nan), 0).layout.yaxis.ticktext == (shown,)
-    made = lines.lens_lines({name: lines.Line(np.array([0.5, 1.0]), ["a", "b"])})
-    assert made.data[0].name == shown and made.layout.xaxis.ticktext[-1] == "0"
-    paired = bars.paired_bars(["a", name], np.array([0.75, 0.25]), np.array([0.1, 0.9]))
-    assert [trace.name for trace in paired.data] == ["unchanged", "changed"]
-    assert list(paired.layout.yaxis.ticktext) == ["a", shown] and paired.data[1].text == ("10%", "90%")
+    assert lines.line_figure({name: np.arange(3)}, {}, hover="%{y}").data[0].name == shown
 
 
 # Payloads
@@ -77,8 +72,6 @@ MISFITS = [
     ("give some of 0 to 3", lambda: position_figures.encoding_waves(np.ones((3, 4)), [4], frequencies(4, 9.0))),
     ("give some of 0 to 3", lambda: position_figures.encoding_waves(np.ones((3, 4)), [-1], frequencies(4, 9.0))),
     ("pairs 0 to 3", lambda: position_figures.frequency_spectrum(frequencies(8, 1e4), 1e4, length=64, selected=4)),
-    ("2 labels were given for 1 and 2 numbers", lambda: bars.loss_bars(["a", "b"], np.ones(1), np.ones(2), None)),
-    ("2 labels", lambda: bars.paired_bars(["a", "b"], np.zeros(2), np.zeros(3))),
     (r"for a mask of \(3, 3\)", lambda: masks_payload([MaskPanel("", ["a", "b"], np.tri(3, dtype=bool), "")])),
     ("rows of labels", lambda: batch_table.build_payload([["a"] * 3] * 2, PADDED, [1], 0)),
     ("rows of labels", lambda: batch_table.build_payload([["a"], ["b"]], PADDED, [1, 2], 0)),

@@ -27,14 +27,14 @@ def test_an_own_model_s_files_are_called_by_its_title(folder, monkeypatch, tmp_p
     uploader.upload("model.headsup.zip", file, "application/zip").run()
     assert f"{SLUG}.headsup.zip" in names
     (token,) = at.session_state["session_record"].models
-    for page in ("Attention", "Inside", "Masks", "Positions", "What if", "Generate"):
+    for page in ("Attention", "Inside", "Masks", "Positions", "Generate"):
         at = go(at, page)
         at = choose(at, "Model", token) if page == "Attention" else at
         names.clear()
         open_drawers(open_folds(at))
         own_names = [name for name in names if name.startswith(SLUG)]
-        # What if has none before something is asked; those of Generate the browser makes, called by the title below.
-        assert page in ("Generate", "What if") or own_names, page
+        # Those of Generate the browser makes, called by the title below.
+        assert page == "Generate" or own_names, page
         assert not [name for name in names if "own-" in name], page
         if page in ("Attention", "Inside", "Generate"):
             assert given(at)["title"] == SLUG

@@ -7,8 +7,7 @@ import pytest
 from plotly.graph_objects import Figure, Scatter
 
 from pages.ui.components import events, guide
-from pages.ui.figures.bars import loss_bars
-from pages.ui.figures.lines import Line, lens_lines
+from pages.ui.figures.lines import lines_by_position
 from pages.ui.figures.presentation import enlarge_type
 from pages.ui.frame import page_guide
 from pages.ui.host import shell
@@ -60,14 +59,11 @@ def sizes(figure):
 
 
 def test_all_type_of_a_presented_figure_is_larger_and_its_plot_as_high():
-    before, after = (lens_lines({"a": Line(np.eye(4)[0], list("abcd"))}) for _ in range(2))
+    before, after = (lines_by_position({"a": np.eye(4)[0]}, list("abcd"), None, unit="nats") for _ in range(2))
     enlarge_type(after, 1.5)
     assert sizes(before) and sizes(after) == [1.5 * size for size in sizes(before)]
     assert plot_height(after) == pytest.approx(plot_height(before))
     np.testing.assert_array_equal(after.data[-1].y, before.data[-1].y)
-    before, after = (loss_bars(["one", "two"], np.ones(2), np.ones(2), None) for _ in range(2))
-    enlarge_type(after, 1.5)
-    assert plot_height(after) == pytest.approx(1.5 * plot_height(before)), "as high as the type beside the bars"
     assert enlarge_type(Figure(Scatter(x=[1], y=[2])), 2).layout.height is None
 
 

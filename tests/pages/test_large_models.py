@@ -1,15 +1,13 @@
 """Tests what the app does differently for large models, with a tiny one that counts as large."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
 
-from pages.ui.computations import activations, prompt_pairs
+from pages.ui.computations import activations
 from pages.ui.models import library
-from pages.ui.views.what_if import ablation_map
-from tests.app_driver import PAGES, checked, components, named, outline, said, start, step, text_of, use
+from tests import app_driver as app
+from tests.app_driver import PAGES, outline, said, start, step, text_of, use
 from tests.tiny_models import save_chatty
 from transformer import Scale, save_checkpoint
 from transformer.api import ablation_and_patching, exports, generated_texts, open_models, outlines, tensors
@@ -17,7 +15,6 @@ from transformer.api import cache as api_cache
 from transformer.api import prompt_pairs as suggestions
 from transformer.api.pass_inputs import PassInputs
 from transformer.checkpoints import weight_numbers
-from transformer.jobs import Job
 
 PROMPT = "the cat and the hat"
 
@@ -81,48 +78,15 @@ def test_what_parts_are_needed_for_is_kept_of_the_likeliest_tokens_and_measured_
     assert few.kept[few.parts.index(also), 0] != few.kept[0, 0]  # compared to the model that has it back
 
 
-def ablated(**link):
-    """A visitor who has asked for what takes long, and waited for it."""
-    at = start("What if", model="chatty", prompt=PROMPT, **link)
-    checked(named(at.button, "Ablate each part").click().run())
-    assert at.session_state["job"][1].exception(60) is None
-    return checked(at.run())
-
-
-def test_what_takes_long_is_asked_for_and_of_a_token_whose_logits_are_not_kept_that_is_said(folder, monkeypatch):
-    for module in (ablation_and_patching, ablation_map):
-        monkeypatch.setattr(module, "CHOOSABLE", 40)
-    at = ablated(effect="logit")
-    assert components(at, "headsup_effect_heatmaps") and "among them" not in said(at)
-    options = named(at.selectbox, "Token").options
-    left_out = next(each for each in range(70, 200) if library.tokenizer("chatty").label(each) not in options)
-    at = start("What if", model="chatty", prompt=PROMPT, effect="logit", token=left_out)
-    assert "Of this model the 40 likeliest tokens can be chosen" in said(at)
-
-
 def test_another_prompt_is_suggested_without_reading_any(folder, monkeypatch):
     """One of equally many tokens; where no word has one of its kind, the page says what to do."""
     monkeypatch.setattr(suggestions, "_after", lambda *texts: pytest.fail("texts are tried on a large model"))
     encode = library.tokenizer("chatty").encode
     for prompt, expected in (("the dog and the hat", "the cat and the hat"), ("It was here.", None), ("Oh", None)):
-        at = start("What if", model="chatty", prompt=prompt, reads="plain", question="patching")
-        other = named(at.text_area, "Another prompt").value
-        assert other == (expected or prompt) and len(encode(other)) == len(encode(prompt))
-        assert ("Change a word" in said(at)) == (expected is None)
-    pairs = prompt_pairs.suggested_pairs("chatty")
-    assert pairs and all(len(encode(one)) == len(encode(other)) for one, other in pairs)
-    tries = [button.label for button in at.main.button if (button.key or "").startswith("pair_")]
-    assert len(tries) == len(pairs) and all(len(set(re.split(r" \W+ ", label))) == 2 for label in tries), tries
-    at = start("What if", model="chatty", prompt="Oh", question="patching")  # in its chat template
-    checked(at.button("pair_chatty_0").click().run())
-    assert named(at.text_area, "Another prompt").value == pairs[0][1] and not said(at)
-    assert at.session_state["visitor"].reads == "plain"
-
-
-def test_it_can_be_stopped(folder, monkeypatch):
-    at = start("What if", model="chatty", prompt=PROMPT)
-    monkeypatch.setattr(Job, "done", lambda job: False)
-    checked(named(at.button, "Ablate each part").click().run())
-    checked(named(at.button, "Stop").click().run())
-    monkeypatch.undo()
-    assert at.session_state["job"][1].was_stopped
+        other = app.shown(start("What if", model="chatty", prompt=prompt, reads="plain", question="patching"))["about"]
+        assert other["other"]["text"] == (expected or prompt) and other["other"]["suggested"] == expected
+        assert ("Change a word" in (other["other"]["problem"] or "")) == (expected is None)
+    pairs = other["other"]["pairs"]
+    assert pairs and all(each["continues"] for each in pairs), "they are gone on with, not answered"
+    assert all(len(set(map(len, map(encode, each["prompts"])))) == 1 for each in pairs)
+    assert app.api().get("/models/chatty").json()["is_large"]

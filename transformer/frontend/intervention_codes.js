@@ -9,6 +9,7 @@ import data from "../inference/interventions.json" with { type: "json" };
  *
  * @typedef {{ title: string, tokens: string, source: string[] }} OtherText fields that have the tokens and the source of another text
  * @typedef {object} Kind
+ * @property {string} class its class in Python
  * @property {string[]} fields in the order of a code; "?" where one may be empty
  * @property {string} words
  * @property {string} [title] in the menu of changes; kinds without one change a part in one of their ways

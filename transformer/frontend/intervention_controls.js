@@ -185,7 +185,7 @@ export class InterventionControls {
 }
 
 /** Show changes, each with a button that takes it back. @param {HTMLElement} parent @param {Described[]} changes @param {(wish: Wish) => void} change */
-export function listChanges(parent, changes, change) {
+function listChanges(parent, changes, change) {
   list(parent, changes, ({ code, words }) => {
     const item = node("li", "");
     item.append(words);

@@ -93,6 +93,21 @@ def about_card(card: Any) -> dict[str, Any]:
     return {**shown, "chats": getattr(card, "chat", None) is not None}
 
 
+def listed(name: str, config: ModelConfig, card: Any) -> dict[str, Any]:
+    """What a page knows of a model that can be picked, JSON-ready. card: as in `about_card`."""
+    return {
+        "name": name,
+        "title": card.title,
+        "group": card.group,
+        "examples": list(card.examples),
+        "causal": config.is_causal,
+        "attends": config.n_layers > 0 and config.attention == "softmax",
+        "corpus": getattr(card, "corpus", {}).get("name"),
+        "language": getattr(card, "language", ""),
+        "parameters": getattr(card, "parameters", 0),
+    }
+
+
 def _about_attention(config: ModelConfig, kind: str, modules: list[str]) -> Mapping[str, Any]:
     bias = position_bias(config, modules[0])
     return {

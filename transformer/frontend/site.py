@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl
 from . import FOLDER, STYLES, sheets
 from .html_page import in_one_file
 from .html_scripts import as_json, json_in_html, script_in_html
-from .live_model import Checkpoint, about_card, about_model, weights_of
+from .live_model import Checkpoint, about_card, about_model, listed, weights_of
 from .module_bundle import bundle
 from .page_titles import SENTENCES
 from .startup import SCRIPT, WITHOUT_SCRIPTS
@@ -95,12 +95,12 @@ def write_site(
     if folder.exists() and any(folder.iterdir()) and not (folder / "manifest.webmanifest").is_file():
         raise ValueError(f"{folder} holds other files; name a new folder, or an empty one, for the site.")
     files: dict[str, bytes] = {}
-    listed = []
+    catalogue = []
     for path, checkpoint, card in models:
-        listed.append({"name": path.name, "title": card.title, "group": card.group, "examples": card.examples})
+        catalogue.append(listed(path.name, checkpoint.model.config, card))
         files[f"models/{path.name}/model.json"] = described(checkpoint, card)
         files[f"models/{path.name}/model.safetensors"] = weights_of(checkpoint.model)
-    if not listed:
+    if not catalogue:
         raise ValueError("There is no usable checkpoint to make a site of.")
     frame = {
         "style.css": style().encode(),
@@ -115,7 +115,7 @@ def write_site(
         frame[f"scripts/{_script(page)}"] = bundle(FOLDER / "site" / _script(page)).encode()
         for place, base in (("", "./"), (f"{_file(page)}/", "../")):
             if place or page == "Generate":
-                frame[f"{place}index.html"] = _page(page, pages, base, listed, lessons).encode()
+                frame[f"{place}index.html"] = _page(page, pages, base, catalogue, lessons).encode()
                 frame[f"{place}start.js"] = f'const ROOT = "{base}";\n{start}'.encode()
     for lesson in lessons:
         if lesson["steps"]:

@@ -12,7 +12,6 @@ import { mountSessionToken } from "./session_token/session_token.js";
 const mounts = {
   batch_table: async () => (await import("./batch_table/batch_table.js")).mountBatchTable,
   copy_button: () => mountCopyButton,
-  effect_heatmaps: async () => (await import("./effect_heatmaps/effect_heatmaps.js")).mountEffectHeatmaps,
   glossary: async () => (await import("./glossary/glossary.js")).mountGlossary,
   guide: () => mountGuide,
   head_grid: async () => (await import("./head_grid/head_grid.js")).mountHeadGrid,
@@ -29,7 +28,6 @@ const mounts = {
   session_token: () => mountSessionToken,
   shell: () => mountShell,
   step_view: () => mountStepView,
-  text_comparison: async () => (await import("./text_comparison/text_comparison.js")).mountTextComparison,
   votes: async () => (await import("./votes/votes.js")).mountVotes,
   word_orders: async () => (await import("./word_orders/word_orders.js")).mountWordOrders,
 };

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pages.ui.computations.activations import Interventions, Tokens, greedy_answer
 from pages.ui.models.model_cache import cached
-from transformer import Checkpoint, EncoderOnly, ModelConfig, causal_mask, fill_masks, in_window, token_statistics
+from transformer import Checkpoint, ModelConfig, causal_mask, in_window, token_statistics
 from transformer.api.predictions import logits_at
 from transformer.hooks import ForwardHook, HookPoint
 from transformer.inference.interventions import hooks_of
@@ -63,16 +63,6 @@ def predict_masked(
     there = torch.tensor(tokens[begin:end])
     right = probabilities[torch.arange(len(there)), there].where(there != checkpoint.card.mask_token_id, torch.nan)
     return TextPredictions(right.numpy(), torch.special.entr(probabilities).sum(-1).numpy())
-
-
-@cached
-def filled(checkpoint: Checkpoint, tokens: Tokens, interventions: Interventions = ()) -> Tokens:
-    """A text whose masks an encoder has filled with its likeliest tokens, the surest first."""
-    model, mask, text = checkpoint.model, checkpoint.card.mask_token_id, list(tokens)
-    assert isinstance(model, EncoderOnly) and mask is not None
-    for step in fill_masks(model, tokens, mask, interventions=interventions):
-        text[step.position] = step.token_id
-    return tuple(text)
 
 
 def filler_token(shape: ModelConfig) -> int:

@@ -1,7 +1,6 @@
-"""Draws lines that are told apart by colour, dash and symbol: predictions by position, and the logit lens by layer."""
+"""Draws lines that are told apart by colour, dash and symbol: as predictions by position."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import cycle
 
 import numpy as np
@@ -68,28 +67,3 @@ def lines_by_position(
     layout["yaxis"] |= dict(range=[-0.03 * highest, 1.05 * highest])
     hover = f"position %{{x:d}}: %{{text}}<br><b>{unit} %{{y:.4~g}}</b> %{{fullData.name}}"
     return line_figure(values, layout, hover=hover, start=offset, texts=[words] * len(values))
-
-
-@dataclass(frozen=True)
-class Line:
-    """How likely one token is after every layer of one side."""
-
-    values: np.ndarray
-    """(depth,): of the embedding, then of each layer."""
-    says: Sequence[str]
-    """The likeliest token there, to be read beside the point."""
-
-
-def lens_lines(lines: Mapping[str, Line], *, theme: Theme = LIGHT) -> go.Figure:
-    """Probabilities by depth, a line for each name; sides may have different numbers of layers."""
-    most = max(len(line.values) for line in lines.values())
-    names = ["embedding", *map(str, range(most - 1))]
-    layout = style(theme, height=240, top=60, left=56, across="after layer", down="probability")
-    layout["xaxis"] |= dict(tickmode="array", tickvals=np.arange(most), ticktext=names, range=[-0.3, most - 0.7])
-    layout["yaxis"] |= dict(range=[-0.03, 1.05])
-    return line_figure(
-        {name: line.values for name, line in lines.items()},
-        layout,
-        hover="after layer %{x}: <b>probability %{y:.4~g}</b><br>likeliest there: %{text}",
-        texts=[[plotly_label(token) for token in line.says] for line in lines.values()],
-    )

@@ -8,17 +8,14 @@ import plotly.graph_objects as go
 def enlarge_type(figure: go.Figure, factor: float) -> go.Figure:
     """Make every font of a figure, and the margins that hold its labels, `factor` times as large; returns the figure.
 
-    The plot itself keeps its height, but for one of rows of bars, which are as high as what is written beside them.
-    factor: above 0.
+    The plot itself keeps its height. factor: above 0.
     """
     layout = figure.layout.to_plotly_json()
     grown = _grown(layout, factor)
     margin = layout.get("margin", {})
     grown["margin"] = {side: factor * size if side in "lrtb" else size for side, size in margin.items()}
     if "height" in layout:
-        has_rows = any(trace.type == "bar" and trace.orientation == "h" for trace in figure.data)
-        written = layout["height"] if has_rows else sum(margin.get(side, 0) for side in "tb")
-        grown["height"] += (factor - 1) * written
+        grown["height"] += (factor - 1) * sum(margin.get(side, 0) for side in "tb")
     figure.layout = grown
     return figure
 

@@ -13,6 +13,7 @@ from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.session.visitor_models import add_shared_model, is_own, own_models
 from transformer import CheckpointError, ModelCard
+from transformer.frontend.live_model import listed
 from transformer.training.presets import Group
 
 YOURS, SHARED = "Yours", "Shared with you"
@@ -67,13 +68,11 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
 def catalogue() -> list[dict[str, Any]]:
     """The models that can be picked, as the shell lists them: group by group, the default first."""
     groups = [*GROUPS, OTHERS]
-    listed = [
+    models = [
         {
-            "name": name,
-            "title": entry.card.title,
+            **listed(name, entry.config, entry.card),
             "group": (group := _group(name, entry.card)),
             "meaning": GROUPS.get(group, ""),
-            "examples": list(entry.card.examples),
         }
         for name, entry in library.usable().items()
     ]
@@ -82,7 +81,7 @@ def catalogue() -> list[dict[str, Any]]:
         group, name = model["group"], model["name"]
         return groups.index(group) if group in groups else len(groups), name != DEFAULT_MODEL, name
 
-    return sorted(listed, key=rank)
+    return sorted(models, key=rank)
 
 
 def _group(name: str, card: ModelCard) -> str:

@@ -37,6 +37,7 @@ const VIEWS = {
   Attention: async () => ({ Attention: (await import("../../../transformer/frontend/attention/view.js")).AttentionView }),
   Masks: async () => ({ Masks: (await import("../../../transformer/frontend/masks/view.js")).MasksView }),
   Inside: async () => ({ Inside: (await import("../../../transformer/frontend/inside/view.js")).InsideView }),
+  "What if": async () => ({ "What if": (await import("../../../transformer/frontend/what_if/view.js")).WhatIfView }),
 };
 
 /** @type {{ shell: Shell, root: HTMLElement } | null} */

@@ -7,17 +7,18 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from pages.ui.computations import comparable_models
+from pages.ui.computations.activations import Interventions, Tokens
 from pages.ui.lessons.activation_measures import _attention, _tensor, logit_lens_losses
 from pages.ui.lessons.measure_registry import measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.lessons.measures import probabilities, written
 from pages.ui.models import library
 from pages.ui.models.model_cache import cached
-from transformer import TASKS, Checkpoint, Intervention
+from transformer import TASKS, Checkpoint, Intervention, logit_lens, trace_pass
 from transformer.data.tasks import Induction
 from transformer.inference.context_windows import in_window
 from transformer.inference.interventions import hooks_of
+from transformer.inference.residual_stream import stream_points
 from transformer.model.registry import pattern_names
 from transformer.training.evaluation import measure_induction
 
@@ -81,10 +82,19 @@ def settled_layer(setup: Setup, position: int = -1) -> int:
 
 def _lens(setup: Setup, position: int) -> np.ndarray:
     """(layer, vocab), the embedding first."""
-    position = setup.position(position) - setup.begin
-    return comparable_models.logit_lens_at(
-        setup.name, setup.window, setup.source, position, setup.begin, setup.interventions
-    ).logits
+    changes = in_window(setup.interventions, setup.begin)
+    return _lens_logits(setup.name, setup.window, setup.source, setup.position(position) - setup.begin, changes)
+
+
+@cached
+def _lens_logits(
+    checkpoint: Checkpoint, tokens: Tokens, source: Tokens, position: int, interventions: Interventions
+) -> np.ndarray:
+    points = stream_points(checkpoint.model.config, "decoder." if source else "")
+    wanted = frozenset(name for joined in points for name in joined)
+    trace = trace_pass(checkpoint.model, tokens, source, names=wanted, interventions=interventions, outputs=False)
+    here = {name: trace.tensors[name][position : position + 1] for name in wanted}
+    return logit_lens(replace(trace, tensors={**trace.tensors, **here})).logits[:, 0].numpy()
 
 
 @measure

@@ -10,7 +10,6 @@ import streamlit as st
 
 from pages.ui.computations import activations
 from pages.ui.frame.page import Session
-from pages.ui.frame.visitor_choices import QUESTIONS
 from pages.ui.models import attention_kinds, library
 from transformer.api.open_models import is_for_browsers
 from transformer.api.pass_inputs import PassInputs
@@ -73,22 +72,6 @@ def inside(session: Session) -> None:
     offer_numbers(session, inputs)
 
 
-def what_if(session: Session) -> None:
-    from pages.ui.frame import widgets
-    from pages.ui.views.what_if import ablation, activation_patching, comparison, ladder
-
-    views = {
-        "ablation": ("Ablation", ablation.show),
-        "patching": ("Activation patching", activation_patching.show),
-        "comparison": ("Comparison", comparison.show),
-        "ladder": ("The ladder", ladder.show),
-    }
-    question = widgets.segmented_control(
-        "Question", QUESTIONS, "question", lambda name: views[name][0], label_visibility="collapsed"
-    )
-    views[question][1](session)
-
-
 def train(session: Session) -> None:
     """The page Train, less what is saved and uploaded there."""
     from pages.ui.session import visitor_training
@@ -123,7 +106,6 @@ CONTENTS: dict[str, Callable[[Session], None]] = {
     "Masks": masks,
     "Positions": positions,
     "Inside": inside,
-    "What if": what_if,
     "Train": train,
 }
 """By the page's title."""

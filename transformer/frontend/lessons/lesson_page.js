@@ -26,7 +26,7 @@ import { ALONE, StepView, bare, html, stateOf } from "./step.js";
 /** @import { Step } from "./step.js" */
 
 /**
- * @typedef {{ page: string, link: string, opened: "before" | "after", picture: string | null, below: string, onPaper: string }} View picture: of one that isn't computed; onPaper: as `handout.js` has it
+ * @typedef {{ page: string, link: string, opened: "before" | "after", picture: string | null, onPaper: string }} View picture: of one that isn't computed; onPaper: as `handout.js` has it
  *
  * @typedef {{ name: string, title: string, asks: string, minutes: number, aims: string[], steps: (Step & { view: View | null })[], note?: string }} Lesson texts are HTML
  */
@@ -133,7 +133,6 @@ function viewIn(parent, lesson) {
         return;
       }
       side.hidden = false;
-      if (view.below) html("div", "", side, view.below);
       if (view.picture === null) showLive(side, view, lesson, isFree);
       else {
         html("div", "", side, view.picture);

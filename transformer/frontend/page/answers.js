@@ -28,6 +28,7 @@ import { readWith, tokenizerOf } from "./text_reading.js";
  * @property {string} name
  * @property {string | null} version
  * @property {string} [fileName] what files of it are called, where that isn't its name
+ * @property {boolean} [isLarge] whether many passes of it take long
  * @property {boolean} isOwn whether it is a visitor's own, whose name is its key
  * @property {AboutModel} about
  * @property {Card} card
@@ -64,13 +65,14 @@ export class HttpAnswers {
     const isOwn = this.isOwn(name);
     const options = { token: isOwn ? name : null, base: this.base };
     const called = isOwn ? OWN : name;
-    const { version, about, card, tokenizer, file_name: fileName, in_browser: isSmall } = await new Api({}, options).json(`models/${encodeURIComponent(called)}`);
+    const { version, about, card, tokenizer, file_name: fileName, in_browser: isSmall, is_large: isLarge } = await new Api({}, options).json(`models/${encodeURIComponent(called)}`);
     const asked = { model: called, version: isOwn ? null : version };
     const own = tokenizer && tokenizerOf(tokenizer, about);
     return {
       name, version, isOwn, about, card, fileName,
       read: (text, reads) => (own ? readWith(own, text) : new Api(asked, options).json("tokens", { text, reads })),
-      apiOf: (request, { computed }) => (isSmall ? new BrowserFirstApi({ ...asked, ...request }, { ...options, computed }) : new Api({ ...asked, ...request }, options)),
+      isLarge,
+      apiOf: (request, { computed, onServer = false }) => (isSmall && !onServer ? new BrowserFirstApi({ ...asked, ...request }, { ...options, computed }) : new Api({ ...asked, ...request }, options)),
     };
   }
 }

@@ -20,7 +20,17 @@ import { ViewSlot, apiOf } from "./view_slot.js";
 /** @import { Views } from "./view_slot.js" */
 
 /**
- * @typedef {{ name: string, title: string, group: string, meaning?: string, examples: string[] }} ListedModel meaning: of its group, in a sentence
+ * @typedef {object} ListedModel
+ * @property {string} name
+ * @property {string} title
+ * @property {string} group
+ * @property {string} [meaning] of its group, in a sentence
+ * @property {string[]} examples
+ * @property {boolean} [causal] whether it predicts what comes next, rather than what is masked
+ * @property {boolean} [attends] whether it has attention by queries and keys
+ * @property {string | null} [corpus] the text it was trained on
+ * @property {string} [language]
+ * @property {number} [parameters]
  *
  * @typedef {object} ShellHost what a shell needs of where it stands
  * @property {{ title: string, sentence: string }} page the page that is open
@@ -175,13 +185,14 @@ export class Shell {
     const effect = text?.changes ? await effectOf(model, text) : null;
     if (turn !== this.turn) return;
     const shown = effect?.overflows ? { ...text, changes: null } : text;
+    let data = null;
     if (Object.hasOwn(this.host.views, this.page)) {
-      const data = await viewData(this.page, this.reader, model, shown);
+      data = await viewData(this.page, this.reader, model, shown, this.others);
       if (turn !== this.turn) return;
       this.slot.draw(data, apiOf(model));
     }
     this.showProblem(null);
-    this.showNotices([...(this.replaced ? [this.replaced] : []), ...(effect ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : []), ...this.tooLong()]);
+    this.showNotices([...(this.replaced ? [this.replaced] : []), ...(effect && (effect.overflows || !data?.saysChanges) ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : []), ...this.tooLong()]);
     this.place.dataset.state = "shown";
     if (this.prompt.draft !== null) this.type(this.prompt.draft);
   }
@@ -225,24 +236,30 @@ export class Shell {
     const { model, text } = this.lastRead;
     this.showNotices([`Shown below is the last prompt that could be read: “${text.prompt}”`]);
     if (!Object.hasOwn(this.host.views, this.page)) return;
-    const data = await viewData(this.page, this.state, model, { ...text, isOutdated: true });
+    const data = await viewData(this.page, this.state, model, { ...text, isOutdated: true }, this.others);
     if (model === this.model) this.slot.draw(data, apiOf(model));
   }
 
-  /** @param {string} name */
-  chooseModel(name) {
+  /** The other models there are. */
+  get others() {
+    const { answers, catalogue } = this.host;
+    return { open: (/** @type {string} */ name) => answers.open(name), catalogue };
+  }
+
+  /** @param {string} name @param {string | null} [prompt] its first example, if left out */
+  chooseModel(name, prompt = null) {
     this.replaced = null;
     this.putAway.set(this.modelName, this.changes);
     const { now, before } = this.putAway.get(name) ?? { now: "", before: [] };
     this.changesBefore = before;
     this.prompt.text = ""; // what was typed was for the model before
-    this.state.choose("model", name, { changes: now });
+    this.state.choose("model", name, { changes: now, prompt });
   }
 
   /** @param {Wish} wish */
   change(wish) {
+    if (this.saysFixed()) return;
     try {
-      if (this.host.isBare || this.host.isFixed) throw new Error("Model, prompt and changes are fixed at this step.");
       this.becomeChanged(changed(this.changes, wish, this.model.about));
     } catch (error) {
       this.dismissed.clear();
@@ -263,9 +280,24 @@ export class Shell {
     this.state.set({ changes: now });
   }
 
+  /** A view asks for another model or prompt. @param {{ model?: string, prompt?: string, [name: string]: any }} chosen */
+  choose({ model, prompt, ...others }) {
+    if (this.saysFixed()) return;
+    if (model) this.chooseModel(model, prompt);
+    else this.state.choose("prompt", prompt, others);
+  }
+
+  /** Whether model, prompt and changes can't be changed here, which is said then. */
+  saysFixed() {
+    const isFixed = Boolean(this.host.isBare || this.host.isFixed);
+    if (isFixed) this.showNotices(["Model, prompt and changes are fixed at this step."]);
+    return isFixed;
+  }
+
   /** @param {string} event @param {any} value */
   receive(event, value) {
     if (event === "change") this.change(value);
+    if (event === "choose") this.choose(value);
     if (event !== "navigate") return;
     const { page, ...shown } = value;
     this.state.set(shown);

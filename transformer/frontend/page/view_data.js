@@ -4,10 +4,12 @@ import { ApiError } from "../api_error.js";
 import { windowOf } from "../attention_config.js";
 import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
+import { whatIfData } from "../what_if/data.js";
 import { kindOf, readPrompt } from "./text_reading.js";
 /** @import { Parameters } from "../api.js" */
 /** @import { Model } from "./answers.js" */
 /** @import { StateReader } from "./page_state.js" */
+/** @import { ListedModel } from "./shell.js" */
 /** @import { PageText } from "./text_reading.js" */
 
 /**
@@ -24,8 +26,12 @@ import { kindOf, readPrompt } from "./text_reading.js";
  * @property {Record<string, any>} about
  * @property {Choice[]} [choices]
  * @property {string[]} [notes] sentences below the view's heading
+ * @property {Record<string, Model>} [models] those that the view asks by itself, by name
+ * @property {boolean} [saysChanges] whether the view says what is changed, so that the page needn't
  *
- * @typedef {{ request: Parameters, about: Record<string, any>, choices?: Choice[], notes?: string[] }} ViewInput
+ * @typedef {Omit<ViewData, "view">} ViewInput
+ *
+ * @typedef {{ open: (name: string) => Promise<Model>, catalogue: ListedModel[] }} Others the other models there are
  *
  * @typedef {object} WholeText prompt and what follows
  * @property {number[]} tokens that are read: an encoder–decoder's answer without its end
@@ -36,11 +42,7 @@ import { kindOf, readPrompt } from "./text_reading.js";
  */
 
 const ARROW = " → "; // stands for the start token, between the source and what is written from it
-const DRAWN = { temperature: 0.8, top_k: null, top_p: null, seed: 1 }; // of a state that says nothing else
-const MOST_WRITTEN = 60; // tokens that both sides of a comparison write
 const LONGEST_ANSWER = 200; // tokens of what an encoder–decoder would write
-const LONGEST_TITLE = 24; // characters of a prompt that names a column
-const LONGEST_BEFORE = 120; // characters shown of what stands before them
 const PACES = [["slow", "2 tokens a second"], ["steady", "8 tokens a second"], ["fast", "25 tokens a second"], ["unbounded", "as fast as it can"]];
 const LOOKS_AT = { cross: "at the source", decoder: "at its own words" };
 const KINDS = {
@@ -59,11 +61,14 @@ const POSITIONS = { length: 64, width: 64, base: 10_000, position: 5, shift: 6 }
 /** Views that need no model. @type {Record<string, (state: StateReader) => ViewInput>} */
 const WITHOUT_MODEL = { Positions: positionsData };
 
-/** @type {Record<string, (model: Model, state: StateReader, text: PageText) => ViewInput | Promise<ViewInput>>} */
+/** @type {Record<string, (model: Model, state: StateReader, text: PageText, others: Others) => ViewInput | Promise<ViewInput>>} */
 const WITH_MODEL = {
   Generate: (model, state, text) => generationData(model, state, text), Filling: fillingData, Attention: attentionData, Inside: insideData,
-  Masks: masksData, "What if": whatIfData,
+  Masks: masksData, "What if": (model, state, text, others) => whatIfData(model, state, text, { ...others, wholeOf }),
 };
+
+/** @type {Others} */
+const NO_OTHERS = { catalogue: [], open: () => Promise.reject(new ApiError("There is no other model here.")) };
 
 /** Whether a page's view needs a model. @param {string} page */
 export const needsModel = (page) => !Object.hasOwn(WITHOUT_MODEL, page);
@@ -75,12 +80,13 @@ export const needsModel = (page) => !Object.hasOwn(WITHOUT_MODEL, page);
  * @param {StateReader} state
  * @param {Model | null} model
  * @param {PageText | null} text
+ * @param {Others} [others]
  * @returns {Promise<ViewData>}
  */
-export async function viewData(page, state, model, text) {
+export async function viewData(page, state, model, text, others = NO_OTHERS) {
   if (!needsModel(page)) return { view: page, ...WITHOUT_MODEL[page](state) };
   const view = page === "Generate" && model.about.config.architecture === "encoder-only" ? "Filling" : page;
-  return { view, ...(await WITH_MODEL[view](model, state, text)) };
+  return { view, ...(await WITH_MODEL[view](model, state, text, others)) };
 }
 
 /** Layer and head to show first. @param {Model} model @param {string | null} kind */
@@ -285,29 +291,6 @@ function notesOnMasks({ architecture, n_layers: layers }, removed) {
 function scopeChoice({ isWritten }, state) {
   if (!isWritten) return [];
   return [{ name: "scope", label: "Text", value: state.get("scope") ?? "prompt", options: [["prompt", "The prompt"], ["all", "Prompt and generated text"]], resets: [] }];
-}
-
-/** The model with its changes and without them, or with two prompts. @param {Model} model @param {StateReader} state @param {PageText} text @returns {Promise<ViewInput>} */
-async function whatIfData(model, state, text) {
-  const { about } = model;
-  const isComparison = state.get("question") === "comparison";
-  const otherPrompt = state.get("other_prompt") ?? model.card.examples.find((example) => example !== text.prompt) ?? text.prompt;
-  const other = isComparison ? { ...text, ...(await readPrompt(model, otherPrompt, state.get("reads") ?? undefined)) } : null;
-  const sides = other ? [text, other] : [{ ...text, changes: null }, text];
-  const room = text.source.length ? about.config.context_length - text.tokens.length : MOST_WRITTEN;
-  const drawn = Object.fromEntries(Object.entries({ ...DRAWN, max_new_tokens: Math.min(room, MOST_WRITTEN) }).map(([name, value]) => [name, state.get(name) ?? value]));
-  const named = ({ prompt }) => `“${prompt.length > LONGEST_TITLE ? `…${prompt.slice(-LONGEST_TITLE)}` : prompt}”`;
-  return {
-    request: requestOf(text),
-    about: {
-      requests: sides.map((side) => requestOf(side)), titles: other ? sides.map(named) : ["unchanged", "changed"],
-      texts: sides.map(({ prompt, source }) => (source.length ? "" : prompt.slice(-LONGEST_BEFORE))), lengths: sides.map(({ tokens }) => tokens.length),
-      after: sides.map(({ tokens }) => labelOf(model, tokens.at(-1))), kinds: about.kinds, writes: other ? null : drawn, ends: about.card.stop_tokens,
-      modules: Object.values(about.attentions).flatMap(({ modules }) => modules), heads: about.config.n_heads, interventions: interventionsOf(text.changes),
-      other: other?.prompt ?? null,
-    },
-    choices: [{ name: "question", label: "Question", value: isComparison ? "comparison" : "ablation", options: [["ablation", "What a head does"], ["comparison", "Two prompts"]], resets: [] }],
-  };
 }
 
 /** @param {StateReader} state @returns {ViewInput} */

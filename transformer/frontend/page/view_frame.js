@@ -14,11 +14,12 @@ import { pageState } from "./page_state.js";
  *
  * @typedef {new (root: HTMLElement, host: ViewFrame) => View} ViewClass
  *
- * @typedef {{ computed: (sentence: string) => void }} ApiOptions computed: told who computes what is shown
+ * @typedef {{ computed: (sentence: string) => void, onServer?: boolean }} ApiOptions computed: told who computes what is shown; onServer:
+ *   whether the server is to answer, where there is one
  *
  * @typedef {(request: Parameters, options: ApiOptions) => Api} ApiOf what answers a request
  *
- * @typedef {(event: "select" | "change" | "navigate", value: any) => void} Notify what a view asks of its page
+ * @typedef {(event: "select" | "change" | "choose" | "navigate", value: any) => void} Notify what a view asks of its page
  */
 
 const AGAIN_MS = 5000; // after which a request that failed for the moment is made again
@@ -26,6 +27,7 @@ const AGAIN_MS = 5000; // after which a request that failed for the moment is ma
 export class ViewFrame {
   /** @type {ApiOf} */ apiOf;
   /** @type {string} */ shown; // the request and all that is said of it, as JSON
+  /** @type {Record<string, import("./answers.js").Model>} */ models = {}; // that the view asks by itself, by name
   /** @type {Api} */ api;
 
   /**
@@ -123,6 +125,11 @@ export class ViewFrame {
   change(change) {
     pageState().flush();
     this.notify("change", change);
+  }
+
+  /** Show another model, or another prompt. @param {{ model?: string, prompt?: string, [name: string]: any }} chosen a model's prompt is its first example if left out */
+  choose(chosen) {
+    this.notify("choose", chosen);
   }
 
   /** Leave for another page, with these values of the page state. */

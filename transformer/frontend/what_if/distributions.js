@@ -3,6 +3,7 @@
 import { logSumExp } from "../arithmetic.js";
 
 const UNSEEN = 1e-5; // a change of a probability this small is rounding
+export const TOO_LARGE = "With these changes the model's numbers overflow. Turn a change off.";
 
 /**
  * Log-probabilities by token: of a small vocabulary all, of a larger one the likeliest.
@@ -37,17 +38,26 @@ export function likeliestOf(both, count) {
   return [...new Set(both.flatMap(best))].sort((a, b) => probabilityOf(first, b) - probabilityOf(first, a));
 }
 
-/** KL(one ‖ other) in nats, over the tokens that both have. Source: Kullback and Leibler 1951. @param {[Distribution, Distribution]} both */
-export function divergence([one, other]) {
-  let sum = 0;
-  for (const [id, log] of one) if (other.has(id)) sum += Math.exp(log) * (log - other.get(id));
-  return Math.max(sum, 0);
+/** Log-probabilities of logits. @param {ArrayLike<number>} logits */
+export function logSoftmax(logits) {
+  const total = logSumExp(logits);
+  return Float64Array.from(logits, (logit) => logit - total);
 }
 
-/** Tokens whose probability falls most, or rises most. @param {[Distribution, Distribution]} both @param {1 | -1} sign @param {number} count @returns {number[]} */
+/** The ids of the largest, the largest first; equal ones by their id. @param {ArrayLike<number>} values @param {number} count */
+export function inOrder(values, count) {
+  return Array.from(values, (_, id) => id).sort((one, other) => values[other] - values[one] || one - other).slice(0, count);
+}
+
+/** KL(one ‖ other) in nats, of log-probabilities. Source: Kullback and Leibler 1951. @param {ArrayLike<number>} one @param {ArrayLike<number>} other */
+export function divergence(one, other) {
+  return Array.from(one).reduce((sum, log, id) => sum + (log > -Infinity ? Math.exp(log) * (log - other[id]) : 0), 0);
+}
+
+/** Tokens whose probability falls most, or rises most. @param {[ArrayLike<number>, ArrayLike<number>]} logs @param {1 | -1} sign @param {number} count */
 export function movedMost([one, other], sign, count) {
-  const moved = [...new Set([...one.keys(), ...other.keys()])].map((id) => /** @type {const} */ ([id, sign * (probabilityOf(other, id) - probabilityOf(one, id))]));
-  return moved.filter(([, by]) => by > UNSEEN).sort(([, a], [, b]) => b - a).slice(0, count).map(([id]) => id);
+  const moved = Array.from(one, (log, id) => sign * (Math.exp(other[id]) - Math.exp(log)));
+  return inOrder(moved, count).filter((id) => moved[id] > UNSEEN);
 }
 
 /** How many tokens two texts begin with alike. @param {number[][]} both */

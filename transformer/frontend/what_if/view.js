@@ -1,140 +1,95 @@
-// Shows what two models, or one with two prompts, predict next, and the texts that both write: a view of the page What if for pages
-// without a server.
+// Shows what difference a change makes: the page What if. A module for each of its questions draws it; this one asks models for them.
 
-import { AblationControls } from "../ablation_controls.js";
 import { ApiError } from "../api_error.js";
-import { node, partsOf, put, untranslated } from "../dom.js";
-import { fitToText } from "../field_height.js";
-import { percent, plainNumber } from "../number_format.js";
-import { divergence, lastOf, likeliestOf, movedMost, probabilityOf, sharedLength } from "./distributions.js";
-import { showTexts } from "./text_comparison.js";
-/** @import { Parameters } from "../api.js" */
+import { node } from "../dom.js";
+import { Ablation } from "./ablation.js";
+import { Comparison } from "./comparison.js";
+import { TOO_LARGE, logSoftmax } from "./distributions.js";
+import { Ladder } from "./ladder.js";
+import { ActivationPatching } from "./activation_patching.js";
+/** @import { Api } from "../api.js" */
+/** @import { Model } from "../page/answers.js" */
 /** @import { ViewFrame } from "../page/view_frame.js" */
-/** @import { Distribution } from "./distributions.js" */
+/** @import { Side } from "./data.js" */
 
-/**
- * @typedef {object} Sides what is compared
- * @property {[Parameters, Parameters]} requests
- * @property {[string, string]} titles
- * @property {[string, string]} texts the ends of what is before the next token
- * @property {[number, number]} lengths of what a decoder reads
- * @property {[string, string]} after the labels of the last tokens
- * @property {Record<string, string[]>} kinds what tokens are called
- * @property {Parameters | null} writes how both go on writing; null for prompts that are compared
- * @property {string | null} other the prompt that is compared; null for the model with its changes
- * @property {number[]} ends tokens that end a text
- * @property {string[]} modules
- * @property {number} heads
- * @property {{ code: string, words: string }[]} interventions
- */
+const QUESTIONS = { ablation: Ablation, patching: ActivationPatching, comparison: Comparison, ladder: Ladder };
 
-const CANDIDATES = 5; // of each distribution
-const MOST_NAMED = 5; // tokens of which it is said that they gained or lost most
-const MARKUP = `
-  <section class="what-if" data-testid="what-if" aria-label="What if">
-    <div class="changes" data-part="changes"></div>
-    <label class="site-prompt" data-part="other">The other prompt <textarea rows="1" spellcheck="false" data-part="otherPrompt"></textarea></label>
-    <h2>Next token</h2>
-    <p class="faint" data-part="where"></p>
-    <table class="site-numbers" data-part="bars"></table>
-    <p data-part="less"></p>
-    <p data-part="more"></p>
-    <div data-part="written">
-      <h2>Generated text</h2>
-      <div class="text-comparison" data-part="texts"></div>
-      <p class="faint" data-part="differ"></p>
-    </div>
-  </section>`;
+
+/** What each model's tokens are called, by its name and version. @type {Map<string, Promise<string[]>>} */
+const vocabularies = new Map();
 
 export class WhatIfView {
-  /** @type {Sides} */ about;
-  /** @type {AblationControls} */ controls;
-  /** @type {import("../api.js").Api[]} */ apis = [];
+  /** @type {Api[]} */ apis = [];
+  /** @type {Record<string, Model>} */ models = {};
+  asked = "";
 
   /** @param {HTMLElement} root @param {ViewFrame} host */
   constructor(root, host) {
     this.host = host;
-    root.innerHTML = MARKUP; // constant
-    this.parts = partsOf(root);
-    this.fit = fitToText(this.parts.otherPrompt);
-    this.parts.otherPrompt.addEventListener("change", () => host.select({ other_prompt: this.parts.otherPrompt.value }));
+    this.root = node("section", "what-if", root);
+    this.root.dataset.testid = "what-if";
+    this.root.setAttribute("aria-label", "What if");
   }
 
-  /** @param {unknown} _ @param {Record<string, any>} about `Sides` */
+  /** @param {unknown} _ @param {Record<string, any>} about */
   async begin(_, about) {
-    this.about = /** @type {Sides} */ (about);
-    const { requests, lengths, writes, other } = this.about;
-    this.controls ??= new AblationControls(this.parts.changes, this.about, (change) => this.host.change(change));
-    this.controls.show(this.about.interventions);
-    this.parts.changes.hidden = !writes;
-    this.parts.other.hidden = other === null;
-    this.parts.otherPrompt.value = other ?? "";
-    this.fit();
-    this.parts.written.hidden = !writes;
     this.apis.forEach((api) => api.end());
-    const apis = (this.apis = requests.map((request) => this.host.apiOf(request, { computed: () => {} })));
-    const scores = await Promise.all(apis.map((api, side) => api.recording("scores", { first: lengths[side] })));
-    this.showNext(/** @type {[Distribution, Distribution]} */ (scores.map(lastOf)));
-    if (!writes) return;
-    const texts = [];
-    for (const api of apis) texts.push(await this.written(api, writes));
-    this.showTexts(texts);
-  }
-
-  setSelection() {}
-
-  draw() {}
-
-  label(id) {
-    return this.about.kinds[id]?.[0] ?? `#${id}`;
-  }
-
-  /** @param {[Distribution, Distribution]} both */
-  showNext(both) {
-    const { titles, after, interventions, writes } = this.about;
-    const { bars, where, less, more } = this.parts;
-    if (both.some((distribution) => [...distribution.values()].some(Number.isNaN))) throw new ApiError("With these changes the model's numbers overflow. Take one back.");
-    const isOne = writes && !interventions.length;
-    const shown = isOne ? both.slice(0, 1) : both;
-    const [first, second] = after;
-    put(where, `After “${first}”${writes || first === second ? "" : ` and “${second}”`}.${isOne ? "" : ` KL divergence ${plainNumber(divergence(both), 3)} nats: how far the second is from the first.`}`);
-    bars.replaceChildren();
-    const row = (cells) => cells.reduce((made, fill) => (fill(made.insertCell()), made), bars.insertRow());
-    if (!isOne) row(["token", ...titles].map((title) => (cell) => Object.assign(node("b", "", cell), { textContent: title })));
-    for (const id of likeliestOf(both, CANDIDATES)) {
-      const shares = shown.map((distribution) => probabilityOf(distribution, id));
-      row([(cell) => put(untranslated(node("code", "", cell)), this.label(id)), ...shares.map((share) => (cell) => {
-        node("span", "bar", cell).style.width = `${6 * share}rem`;
-        cell.append(percent(share));
-      })]);
+    this.apis = [];
+    this.models = this.host.models;
+    if (about.question !== this.asked) {
+      this.root.replaceChildren();
+      this.question = new QUESTIONS[about.question](this.root, this);
+      this.asked = about.question;
     }
-    for (const [element, words, sign] of /** @type {const} */ ([[less, "Less likely", -1], [more, "Likelier", 1]])) {
-      const named = movedMost(both, sign, MOST_NAMED).map((id) => `“${this.label(id)}” ${both.map((of) => percent(probabilityOf(of, id))).join(" → ")}`);
-      put(element, isOne ? "" : `${words}: ${named.join(", ") || "none"}.`);
-    }
+    await this.question.show(/** @type {any} */ (about));
   }
 
-  /** The ids that a model writes. @param {import("../api.js").Api} api @param {Parameters} writes */
-  async written(api, writes) {
-    const ids = [];
-    for await (const { event, data } of api.stream("generate", writes)) {
-      if (event === "token") ids.push(data.id);
-    }
-    return ids;
+  setSelection() {
+    this.question?.setSelection?.();
   }
 
-  /** @param {number[][]} texts */
-  showTexts(texts) {
-    const { titles, texts: before, kinds, ends, writes, interventions } = this.about;
-    const same = sharedLength(texts);
-    const words = (ids) => ids.filter((id) => !ends.includes(id)).map((id) => kinds[id][1]).join("");
-    const shown = interventions.length ? texts : texts.slice(0, 1);
-    showTexts(this.parts.texts, shown.map((ids, side) => ({
-      title: titles[side], before: before[side], same: words(ids.slice(0, same)), differs: words(ids.slice(same, same + 1)), rest: words(ids.slice(same + 1)), ends: ends.includes(ids.at(-1)),
-    })));
-    const isSame = same === Math.max(...texts.map(({ length }) => length));
-    const differ = isSame ? "Both write the same." : same ? `They differ after ${same} ${same === 1 ? "token" : "tokens"}.` : "They differ from the first token on.";
-    const how = Number(writes.temperature) === 0 ? "always the likeliest token" : `temperature ${writes.temperature}, seed ${writes.seed}: the same random numbers for both`;
-    put(this.parts.differ, `${interventions.length ? `${differ} ` : ""}Up to ${writes.max_new_tokens} tokens, with ${how}.`);
+  draw() {
+    this.question?.draw?.();
+  }
+
+  /** @param {{ model: string }} side */
+  modelOf({ model }) {
+    return this.models[model];
+  }
+
+  /** What answers questions about a side. @param {Side} side @param {{ onServer?: boolean }} [options] whether the server is to answer, where there is one */
+  api(side, { onServer = false } = {}) {
+    const { tokens, source, changes, begin } = side;
+    const api = this.modelOf(side).apiOf({ tokens: tokens.join(), source: source.join() || null, changes, begin: begin || null }, { computed: () => {}, onServer });
+    this.apis.push(api);
+    return api;
+  }
+
+  /** What a model's tokens are called. @param {{ model: string }} side @returns {Promise<string[]>} */
+  namesOf(side) {
+    const { name, version, about: { kinds, config }, apiOf } = this.modelOf(side);
+    const key = `${name} ${version}`;
+    if (!vocabularies.has(key)) {
+      const isKnown = Object.keys(kinds).length >= config.vocab_size;
+      const names = isKnown ? Promise.resolve(Array.from({ length: config.vocab_size }, (_, id) => kinds[id][0])) : apiOf({}, { computed: () => {}, onServer: true }).json("vocabulary").then(({ labels }) => labels);
+      vocabularies.set(key, names);
+      names.catch(() => vocabularies.delete(key));
+    }
+    return vocabularies.get(key);
+  }
+
+  /** What a token adds to a text. @param {{ model: string }} side @param {number} id @param {boolean} [isFirst] whether the text begins with it */
+  pieceOf(side, id, isFirst = false) {
+    const [label, piece, first = piece] = this.modelOf(side).about.kinds[id] ?? [`#${id}`];
+    return (isFirst ? first : piece) ?? label;
+  }
+
+  /** Log-probabilities of what follows a side's position, or of an encoder stands there. @param {Side} side */
+  async distribution(side) {
+    const name = `logits[${side.position}]`;
+    const { tensors } = await this.api(side).recording("tensors", { names: [name] });
+    const { data } = tensors[name];
+    if (!data.every(Number.isFinite)) throw new ApiError(TOO_LARGE);
+    return logSoftmax(data);
   }
 }

@@ -15,7 +15,7 @@ from pages.ui.lessons.recorded_training import instead_of_a_visitor_s
 from pages.ui.models import library
 from pages.ui.printable_html import STYLE, inline
 from pages.ui.views.learn.document import lesson_document
-from pages.ui.views.learn.still_view import attention_picture, effects_map, still_view
+from pages.ui.views.learn.still_view import attention_picture, still_view
 from transformer import load_checkpoint
 from transformer.checkpoints.folder import list_checkpoints
 from transformer.commands import SHIPPED
@@ -122,8 +122,7 @@ def is_live(view: View) -> bool:
     if config is None:
         return False
     if view.page == "What if":
-        is_compared = link.question == "comparison" and link.beside == "prompts"
-        return config.is_causal and (link.question == "ablation" or is_compared)
+        return link.question != "ladder" and (link.question != "comparison" or link.beside != "models")
     return config.architecture == "decoder-only" if view.page == "Masks" else view.page in PAGES
 
 
@@ -141,16 +140,12 @@ def site_document(lesson: Lesson, *, is_live: bool = True, models: Collection[st
 
 
 def _view(view: View, may_be_live: bool) -> dict[str, Any]:
-    """picture: of a view that isn't computed, as HTML. below: what a view that is computed has below it."""
+    """picture: of a view that isn't computed, as HTML."""
     picture = None if view.page in WITHOUT_MODEL or (may_be_live and is_live(view)) else still_view(view)
     opened = "after" if view.page == "Train" else view.opened  # what came of a training tells the answer
-    below = ""
-    chosen = links.from_query(view.parameters)
-    if picture is None and view.page == "What if" and chosen.question == "ablation" and not chosen.changes:
-        below = effects_map(view)
     link = view.link.removeprefix("?")
     shown = {"page": view.page, "link": link, "opened": opened}
-    return shown | {"picture": picture, "below": below, "onPaper": _printed(view)}
+    return shown | {"picture": picture, "onPaper": _printed(view)}
 
 
 def handout(lesson: Lesson) -> str:

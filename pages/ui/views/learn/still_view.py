@@ -19,12 +19,12 @@ from pages.ui.lessons.measure_setup import Setup
 from pages.ui.lessons.recorded_training import losses_shown
 from pages.ui.models import library
 from pages.ui.number_format import percent
-from pages.ui.views.what_if.ablation_map import AblationMap, matrices_of
 from transformer import attention_modules, trace_pass
 from transformer.api.tensors import tensor
 from transformer.frontend.static_image import still
 from transformer.inference.context_windows import in_window
 from transformer.inference.pattern_pooling import pool, quantise
+from transformer.inference.plain_names import describe_module
 from transformer.model.registry import pattern_names
 from transformer.training.presets import LADDERS
 
@@ -44,16 +44,6 @@ def still_view(view: View) -> str:
         return "\n".join(_DRAWN[view.page](view.parameters, setup)) if view.page in _DRAWN else ""
     except (ExpressionError, ValueError, IndexError):
         return ""  # the app says what is wrong with such a view
-
-
-def effects_map(view: View) -> str:
-    """What changes when each head and each feed-forward layer of a view's model is ablated by itself; "" where nothing
-    can be said of it."""
-    try:
-        link = view.parameters
-        return "\n".join(_effects(links.from_query(link).effect, Setup.of(link, {})))
-    except (ExpressionError, ValueError, IndexError):
-        return ""
 
 
 def attention_picture(link: Mapping[str, str], setup: Setup, layer: int, head: int) -> str:
@@ -142,15 +132,28 @@ def _effects(effect: str, setup: Setup) -> Iterator[str]:
     position = library.model(setup.name).predicted_position(setup.window)
     ablation = activations.ablation(setup.name, setup.window, (), position, setup.begin, setup.interventions)
     token = None if effect == "loss" and ablation.loss is not None else int(_probabilities(setup).argmax())
-    values = AblationMap(ablation, "loss" if token is None else "probability", token).values
+    if token is None:
+        values = ablation.loss
+    else:
+        with_it, without = np.exp(ablation.log_probabilities[..., ablation.tokens == token])[..., 0]
+        values = 100 * (without - with_it)
+    assert values is not None
     limit = max(float(np.abs(values).max()), 1e-9)
-    for placed in matrices_of(ablation.parts, values, ()):
-        matrix = placed.matrix
-        above = reversed(list(zip(matrix.rows, matrix.values, strict=True)))  # the last layer first, as in the app
-        rows = [[escape(name), *(_shaded(value / limit, value) for value in row)] for name, row in above]
-        what = "loss, in nats per token" if token is None else f"probability of “{setup.label(token)}”, in points"
-        words = f"{matrix.title or 'Each part'} ablated by itself: what that adds to the {what}."
-        yield _figure(_table(("", *matrix.columns), rows), escape(words))
+    layers: dict[str, dict[str, float]] = {}
+    for part, value in zip(ablation.parts, values.tolist(), strict=True):
+        column = "feed-forward" if part.head is None else f"head {part.head}"
+        layers.setdefault(describe_module(part.point), {})[column] = value
+    columns = list(dict.fromkeys(column for layer in layers.values() for column in layer))
+    rows = [  # the last layer first, as in the app
+        [
+            escape(name),
+            *(_shaded(layer[column] / limit, layer[column]) if column in layer else "" for column in columns),
+        ]
+        for name, layer in reversed(layers.items())
+    ]
+    what = "loss, in nats per token" if token is None else f"probability of “{setup.label(token)}”, in points"
+    words = f"Each part ablated by itself: what that adds to the {what}."
+    yield _figure(_table(("", *columns), rows), escape(words))
 
 
 def _shaded(share: float, value: float) -> str:

@@ -1,29 +1,64 @@
 // Draws heatmaps of effects on one colour scale, row 0 at the bottom, in which a click or Enter selects a cell.
-import { attribute, node, property, put, withView } from "../../../../transformer/frontend/dom.js";
-import { Heatmap } from "../../../../transformer/frontend/heatmap.js";
-import { plainNumber } from "../../../../transformer/frontend/number_format.js";
-import { composed, pngButton } from "../../../../transformer/frontend/save.js";
-import { tipWithin } from "../../../../transformer/frontend/tooltip.js";
-import { crossOut, writeNumbers } from "../../../../transformer/frontend/cell_numbers.js";
+
+import { attribute, node, partsOf, property, put } from "../dom.js";
+import { Heatmap } from "../heatmap.js";
+import { plainNumber } from "../number_format.js";
+import { composed, pngButton } from "../save.js";
+import { tipWithin } from "../tooltip.js";
+import { crossOut, writeNumbers } from "../cell_numbers.js";
+
+/**
+ * @typedef {object} EffectMatrix
+ * @property {string} title
+ * @property {(number | null)[][]} values (row, column); null where there is nothing to choose
+ * @property {string[]} rows what they are called when a cell is read out: "layer 0"
+ * @property {string[]} columns
+ * @property {string[]} rowLabels as they are drawn
+ * @property {string[]} columnLabels
+ * @property {[row: number, column: number][]} marked the cells that are in force, which are crossed out
+ *
+ * @typedef {object} EffectData
+ * @property {string} name what the picture is called
+ * @property {[string, string]} sentences a cell's, if its number is at least 0 and if it is below; `{cell}` and `{value}`, the number without
+ *   its sign, are filled in
+ * @property {[string, string]} actions what choosing a cell does, and what it does to one that is in force
+ * @property {number} limit where the colours end, either way
+ * @property {number} pitch pixels of a row
+ * @property {EffectMatrix[]} matrices
+ *
+ * @typedef {{ matrix: number, row: number, column: number }} EffectCell
+ */
 
 const WIDEST = 3.2; // of a cell, in heights of a row
 const LEAST = 46; // pixels of a cell in which its number can be read
 const KEYS = "Arrow keys go from cell to cell, Enter chooses one.";
 const SET = "It is ablated now.";
 
-class View {
-  constructor(parts) {
-    this.parts = parts;
-    this.figures = [];
-    this.cursor = null; // { matrix, row, column }
-    this.pointed = null;
+const MARKUP = `
+  <section class="effect-heatmaps" data-part="root" data-testid="effect-heatmaps">
+    <div class="matrices" data-part="matrices"></div>
+    <p class="sentence" data-part="sentence" role="status"></p>
+    <div class="tools" data-part="tools"></div>
+  </section>`;
+
+export class EffectHeatmaps {
+  /** @type {EffectData} */ data;
+  /** @type {EffectCell | null} */ cursor = null;
+  /** @type {EffectCell | null} */ pointed = null;
+  /** @type {{ figure: HTMLElement, title: HTMLElement, heatmap: Heatmap }[]} */ figures = [];
+
+  /** @param {HTMLElement} parent @param {(cell: EffectCell) => void} choose a cell was chosen in which there is something */
+  constructor(parent, choose) {
+    this.send = choose;
+    parent.innerHTML = MARKUP; // constant
+    const parts = (this.parts = partsOf(parent));
     this.tip = tipWithin(parts.root);
     pngButton(parts.tools, () => this.data.name.toLowerCase().replace(/[^a-z0-9]+/g, "-"), () => composed(parts.root, this.data.name, this.pictures, 1));
     new ResizeObserver(() => this.data && this.draw()).observe(parts.matrices);
   }
 
-  update(data, send) {
-    this.send = send;
+  /** @param {EffectData} data */
+  show(data) {
     this.data = data;
     const { matrices } = data;
     while (this.figures.length > matrices.length) this.figures.pop().figure.remove();
@@ -68,7 +103,7 @@ class View {
         numbers[row * columns + column] = 0; // a change that is set has no colour and no number
         written[row * columns + column] = -Infinity;
       }
-      const values = Float32Array.from(numbers, (value) => (value === -Infinity ? value : Math.min(Math.max(value, -limit), limit)));
+      const values = Float64Array.from(numbers, (value) => (value === -Infinity ? value : Math.min(Math.max(value, -limit), limit)));
       put(title, matrix.title);
       attribute(heatmap.marks, "aria-label", `${[name, matrix.title].filter(Boolean).join(": ")}. ${KEYS}`);
       heatmap.refresh();
@@ -112,7 +147,7 @@ class View {
 
   choose(cell) {
     this.moveCursor(cell);
-    if (this.valueOf(cell) !== null) this.send("chosen", cell);
+    if (this.valueOf(cell) !== null) this.send(cell);
   }
 
   has({ matrix, row, column }) {
@@ -149,10 +184,4 @@ class View {
   get pictures() {
     return this.figures.map(({ title, heatmap }) => ({ title: title.textContent, canvas: heatmap.picture }));
   }
-}
-
-// Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export function mountEffectHeatmaps({ data, parentElement, setTriggerValue }) {
-  if (!data) return;
-  withView(parentElement, (parts) => new View(parts), (view) => view.update(data, setTriggerValue));
 }

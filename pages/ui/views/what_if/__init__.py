@@ -1,1 +1,0 @@
-"""Draws the views of the page What if; each has a function `show(session)`."""
