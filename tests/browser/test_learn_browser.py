@@ -116,3 +116,43 @@ def test_a_finger_drags_an_order_and_beside_its_words_scrolls_the_page(app_url, 
     page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop > 0")
     expect(rows.locator(".words")).to_have_text([first, *others])
     assert page.locator("input, textarea, select").evaluate_all(SMALL) == 0
+
+
+def test_the_view_of_a_step_is_the_page_s_own_fixed_before_the_answer_and_then_free(app_url, new_page, wait_ready):
+    page = new_page(height=720)
+    traffic, prompt = Traffic(page), page.get_by_role("textbox", name="Prompt", exact=True)
+    page.goto(f"{app_url}/Learn?lesson=01-every-kind&lesson_step=1")
+    view = page.locator("[data-part=root][data-state=shown]")
+    tokens = view.get_by_test_id("attention")
+    tokens.wait_for()
+    wait_ready(page)
+    expect(prompt).to_be_disabled()
+    expect(page.get_by_role("combobox", name="Model")).to_be_disabled()
+    page.get_by_role("radio", name="Hardly").check()
+    page.get_by_role("button", name="Answer", exact=True).click()
+    expect(prompt).to_be_enabled()
+    own = prompt.input_value()
+    wait_ready(page)
+
+    traffic.forget()
+    prompt.fill("abcabc")
+    prompt.press("Enter")
+    expect(tokens).to_contain_text("“c” at position 5")
+    wait_ready(page)
+    assert traffic.page_runs == 0, "the step says nothing of the prompt"
+    page.get_by_role("button", name="Reset the view").click()
+    expect(prompt).to_have_value(own)
+    prompt.fill("abcabc")
+    prompt.press("Enter")
+    expect(tokens).to_contain_text("“c” at position 5")
+
+    page.get_by_role("button", name="Open in Attention").click()
+    page.get_by_role("heading", level=1, name="Attention").wait_for()
+    expect(prompt).to_have_value("abcabc")
+    page.get_by_role("link", name="Back to the lesson").click()
+    page.get_by_role("heading", name="Choose", exact=True).wait_for()
+    expect(tokens).to_contain_text("“c” at position 5")
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(tokens).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    traffic.stop()

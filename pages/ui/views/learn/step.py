@@ -170,7 +170,8 @@ def _go_on(step_id: StepId, following: StepId | None) -> None:
 def _live_view(session: Session, entered: OpenedStep, page: str) -> None:
     """The page that the step shows, as the visitor has it now."""
     with st.container(horizontal=True, vertical_alignment="center", key="lesson_view"):
-        later = " Model, prompt and changes are fixed until you answer." if entered.is_open else ""
+        is_fixed = entered.is_open and page != "Train"
+        later = " Model, prompt and changes are fixed until you answer." if is_fixed else ""
         st.markdown(f"{_view_name(session, page)}.{later}", width="content")
         widgets.button("Reset the view", show_again, key="lesson_reset", icon="restart_alt", type="tertiary")
         if not entered.is_open:
