@@ -15,33 +15,33 @@ from pages.ui.views.learn import visitor_lessons
 
 @dataclass(frozen=True)
 class Wording:
-    """What puts the answers to one question into words. link: the parameters of the view that it is asked of."""
+    """Words the answers to one question. link: the parameters of the view that the question is about."""
 
     question: Question
     link: Mapping[str, str]
     values: MeasuredValues
 
     def question_text(self) -> str:
-        """The question, as a text; as its file has it, where what it tells can't be measured."""
+        """The question's text, or its source where a number in it can't be measured."""
         try:
             return unmarked(self.question.text.filled(self.values, passage))
         except ExpressionError:
             return self.question.text.text
 
     def right(self) -> Any:
-        """What is right, as `Question.right_of` gives it; None where that can't be measured."""
+        """The right answer, as `Question.right_of` gives it; None where it can't be measured."""
         try:
             return self.question.right_of(self.values)
         except ExpressionError:
             return None
 
     def correct(self) -> Answer | None:
-        """An answer that is right; None where that can't be measured."""
+        """One right answer; None where it can't be measured."""
         right = self.right()
         return None if right is None else self.question.an_answer(right)
 
     def text(self, answer: Answer) -> str:
-        """An answer as it is said in a sentence; what can't be put into words stays a number."""
+        """An answer for use in a sentence; a number stays one where there are no words for it."""
         try:
             fits = self.question.fits(answer)  # which a vote in another version of the lesson needn't
             return unmarked(self.question.in_words(answer, self.link, self.values)) if fits else str(answer)
@@ -49,12 +49,12 @@ class Wording:
             return str(answer)
 
     def bare(self, answer: Answer) -> str:
-        """The same without quotation marks, as a table has it."""
+        """The answer without quotation marks, for a table."""
         return self.text(answer).strip("“”")
 
 
 def wording_of(lesson: Lesson, number: int) -> Wording | None:
-    """Of a step by its number; None where it asks nothing."""
+    """The wording of a step's question; None where the step asks nothing."""
     if number >= len(lesson.steps) or not (question := lesson.steps[number].question):
         return None
     view = lesson.view_at(number)
@@ -62,7 +62,7 @@ def wording_of(lesson: Lesson, number: int) -> Wording | None:
 
 
 def wording_at(step_id: StepId) -> tuple[list[str], Wording] | None:
-    """Lesson's title, step's number and title, and its answers in words; None for a step that there isn't."""
+    """The lesson's title, the step's number and title, and its wording; None if there is no such step."""
     lesson = visitor_lessons.lesson(step_id.lesson)
     if lesson is None or (wording := wording_of(lesson, step_id.step)) is None:
         return None

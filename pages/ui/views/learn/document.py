@@ -16,7 +16,7 @@ from pages.ui.views.learn.answer_wording import Wording, wording_of
 
 
 def lesson_document(lesson: Lesson, view: Callable[[View], dict[str, Any]]) -> dict[str, Any]:
-    """All of a lesson. view: makes the document of a step's view."""
+    """Make a whole lesson's document. view: makes the document of a step's view."""
     steps = [
         step_document(lesson, number) | {"view": step.view and view(step.view)}
         for number, step in enumerate(lesson.steps)
@@ -32,7 +32,7 @@ def lesson_document(lesson: Lesson, view: Callable[[View], dict[str, Any]]) -> d
 
 
 def step_document(lesson: Lesson, number: int) -> dict[str, Any]:
-    """One step, except for its view. problems: claims that don't hold on the models there are, as HTML."""
+    """Make one step's document, without its view. `problems` lists the claims that fail on the models here, as HTML."""
     step = lesson.steps[number]
     values = MeasuredValues(step.measures)
     wording = wording_of(lesson, number)
@@ -47,13 +47,13 @@ def step_document(lesson: Lesson, number: int) -> dict[str, Any]:
 
 
 def without_answer(step: dict[str, Any]) -> dict[str, Any]:
-    """A step's document as it is before a teacher reveals the answer."""
+    """Remove from a step's document what a teacher reveals later."""
     question = step["question"] and step["question"] | {"right": None, "later": ""}
     return step | {"question": question, "reveal": "", "toTry": "", "problems": ""}
 
 
 def _words(words: Words | None, values: MeasuredValues) -> str:
-    """Of words that depend on a training that hasn't been run, the paragraphs that don't."""
+    """Where words depend on a training that hasn't run, keep the paragraphs that don't."""
     if words is None:
         return ""
     try:
@@ -66,7 +66,7 @@ def _words(words: Words | None, values: MeasuredValues) -> str:
 
 
 def _question(wording: Wording) -> dict[str, Any]:
-    """One question, as `lessons/questions.js` describes it. right: None where that can't be computed."""
+    """Make one question's document, as `lessons/questions.js` describes it. `right`: None if unknown."""
     question, values = wording.question, wording.values
     asked: dict[str, Any] = {"kind": question.kind}
     asked |= {"text": "", "options": [], "picture": None, "right": None, "later": "", "isComing": False, "problem": ""}

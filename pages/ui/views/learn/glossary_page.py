@@ -8,7 +8,7 @@ from pages.ui.views.learn.opened_step import leave
 
 
 def show() -> None:
-    """Every term of the interface, to be searched, each with a way to where it can be seen."""
+    """Show every term of the interface with a search field, and a link to where each can be seen."""
     widgets.button("All lessons", leave, key="glossary_back", icon="list", type="tertiary")
     st.subheader("Glossary", anchor=False)
     st.caption("Point at or tap a word with a dotted underline to read its entry. *Terms* lists all on the page.")

@@ -9,7 +9,7 @@ from transformer.frontend.html_page import in_words
 from transformer.jobs import FairThreads
 
 _one_at_a_time = FairThreads(1, "lesson file")
-"""A class that presses at once doesn't need thirty files in memory."""
+"""Thirty students may press at once; only one file is made at a time, to save memory."""
 PAPER = "To print: a part for each question, to be folded, and the answers on pages of their own."
 FILE = (
     "An HTML file that works offline: texts, questions with their answers, and live views with their models. What is "
@@ -18,7 +18,7 @@ FILE = (
 
 
 def offer(lesson: Lesson, key: str = "save_handout") -> None:
-    """The buttons that download a lesson as a handout, and as a file of its own, which are made at the click."""
+    """Show the buttons that download a lesson as a handout and as one file. Each is made at the click."""
     widgets.download_button(
         "Download the handout",
         lambda: handout(lesson).encode(),

@@ -24,12 +24,12 @@ from transformer import ModelConfig, Tokenizer, attention_modules
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong in a line of a lesson's file, and what to write instead; in a sentence."""
+    """One mistake in a lesson's file, with the correction, in a sentence."""
 
     line: int
     what: str
     is_fatal: bool = False
-    """Whether the lesson can't be opened because of it."""
+    """Whether the mistake keeps the lesson from being opened."""
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.what}"
@@ -70,7 +70,7 @@ def check(text: str, seconds: float = math.inf) -> Iterator[Finding]:
 
 
 def _misspelt_blocks(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Fences whose name is nearly that of a block: they would be shown as code."""
+    """Find fences whose name is almost a block's: they would be shown as code."""
     for number, line in enumerate(lines, 1):
         if (fence := FENCE.fullmatch(line.rstrip())) and (name := fence["info"].strip()) and name not in BLOCKS:
             advice = did_you_mean(name, BLOCKS)
@@ -83,11 +83,11 @@ def _no_model(name: str) -> str:
 
 
 class _OutOfTimeError(Exception):
-    """A lesson has taken all its time."""
+    """A lesson has used up its time."""
 
 
 class _TimedValues(MeasuredValues):
-    """Measures only until a time, that of `time.process_time`."""
+    """Stops measuring at a time of `time.process_time`."""
 
     def __init__(self, calls: Mapping[str, MeasureCall], end: float) -> None:
         super().__init__(calls)
@@ -100,12 +100,12 @@ class _TimedValues(MeasuredValues):
 
 
 class _Step:
-    """One step, with the lines it stands in."""
+    """One step, and its lines in the file."""
 
     def __init__(self, lesson: Lesson, number: int, step: Step, lines: list[str], values: MeasuredValues) -> None:
         self.lesson, self.number, self.step, self.lines, self.values = lesson, number, step, lines, values
         self.broken: set[str] = set()
-        """Names of measures that can't be taken; what needs one of them isn't checked."""
+        """Measures that fail; text that needs one of them isn't checked."""
 
     def findings(self, own: set[str]) -> Iterator[tuple[int, str]]:
         """own: the names of the measures that no earlier step has."""
@@ -157,7 +157,7 @@ class _Step:
                     yield self.line(block), what
 
     def line(self, block: str, pattern: str = "") -> int:
-        """The number of the line of a block in which a pattern begins; of the block's first if it has none."""
+        """The line of a block in which a pattern begins; the block's first line if there is no match."""
         first = self.step.lines.get(block, self.step.lines[""])
         for number in range(first, len(self.lines) + 1) if pattern else ():
             line = self.lines[number - 1].strip()
@@ -169,7 +169,7 @@ class _Step:
 
 
 def _view_findings(view: View) -> Iterator[tuple[str, str]]:
-    """What is wrong with a view, each with the name of its line."""
+    """Yield the mistakes in a view, each with the name of its line."""
     for name in view.parameters.keys() - PARAMETERS.keys():
         yield "link", f"a link has no “{name[:40]}”; {did_you_mean(name, PARAMETERS)}"
     visitor = links.from_query(view.parameters)
@@ -193,7 +193,7 @@ def _view_findings(view: View) -> Iterator[tuple[str, str]]:
 
 
 def _setup_finding(setup: Setup) -> str:
-    """What is wrong with a model and its texts; "" for nothing."""
+    """Say what is wrong with a model and its texts; "" for nothing."""
     if setup.model not in library.usable():
         return _no_model(setup.model)
     tokenizer = library.tokenizer(setup.name)
@@ -210,7 +210,7 @@ def _setup_finding(setup: Setup) -> str:
 
 
 def _call_finding(call: MeasureCall, values: MeasuredValues, name: str) -> str:
-    """What is wrong with a measure; "" for nothing. Raises NotMeasurableYet for one that waits for the visitor."""
+    """Say what is wrong with a measure; "" for nothing. Raises NotMeasurableYet for one that waits for the visitor."""
     if call.setup.model not in library.usable():
         return _no_model(call.setup.model)
     try:
@@ -231,7 +231,7 @@ def _argument_finding(call: MeasureCall) -> str:
 
 
 def _hint(call: MeasureCall, error: MeasureError) -> str:
-    """What to write instead of a tensor or a token, as the end of a sentence."""
+    """Suggest a tensor or a token to write instead, as the end of a sentence."""
     given, tokenizer = dict(call.arguments), library.tokenizer(call.setup.name)
     if "tensor" in given:
         return (
@@ -243,7 +243,7 @@ def _hint(call: MeasureCall, error: MeasureError) -> str:
 
 
 def _known(tokenizer: Tokenizer) -> list[str]:
-    """The first tokens of a vocabulary, which is all of those that ship."""
+    """The first tokens of a vocabulary; those of shipped models are complete."""
     return tokenizer.labels(range(min(tokenizer.vocab_size, 1000)))
 
 
@@ -260,7 +260,7 @@ def _head_finding(config: ModelConfig, setup: Setup, layer: int | None, head: in
 
 
 def unmet_claim(step: Step, text: str, values: MeasuredValues) -> str:
-    """How a claim fails; "" if it holds."""
+    """Say how a claim fails; "" if it holds."""
     unmet = [claim for claim in failed_claims(step, values) if claim.startswith(text)]
     return f"this isn't what the models do: {unmet[0]}; change the claim, and the words that say so" if unmet else ""
 

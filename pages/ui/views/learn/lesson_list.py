@@ -37,7 +37,7 @@ COLUMNS = (
 
 
 def show(session: Session) -> None:
-    """The list, and below it the pages for teachers."""
+    """Show the list, and below it the links to the pages for teachers."""
     own, lessons = session_record().answers, lesson_files.all_lessons()
     with room_student.around(None):
         _show(own, lessons)
@@ -83,7 +83,7 @@ def _open(name: str, own: Answers) -> None:
 
 
 def after(lesson: Lesson) -> Lesson | None:
-    """The lesson of the course that follows one; None after the last."""
+    """The next lesson of the course; None after the last."""
     course = lesson_files.available_lessons()
     names = [other.name for other in course]
     step_id = names.index(lesson.name) if lesson.name in names else -1
@@ -91,7 +91,7 @@ def after(lesson: Lesson) -> Lesson | None:
 
 
 def _next(own: Answers) -> StepId | None:
-    """The step to go on with: where the visitor was, or in the lesson that follows; None after the last."""
+    """The step to continue with: the visitor's last, or one of the next lesson; None after the last lesson."""
     last = lesson_files.lesson(own.last.lesson) if own.last else None
     if last is None:
         lessons = lesson_files.available_lessons()
@@ -103,7 +103,7 @@ def _next(own: Answers) -> StepId | None:
 
 
 def _go_on(step_id: StepId | None, own: Answers) -> None:
-    """The main button, and how much of the course is done."""
+    """Show the main button, and how much of the course is done."""
     lessons = lesson_files.available_lessons()
     names = [lesson.name for lesson in lessons]
     if step_id and step_id.lesson in names:
@@ -120,7 +120,7 @@ def _go_on(step_id: StepId | None, own: Answers) -> None:
 
 
 def _card(lesson: Lesson, number: int | None, own: Answers) -> dict[str, Any]:
-    """number: its place in the course; None where its model is missing."""
+    """Describe a lesson for the list. number: its place in the course; None where its model is missing."""
     card = {
         "name": lesson.name,
         "title": inline(lesson.title if number is None else f"{number}. {lesson.title}"),
@@ -144,7 +144,7 @@ def _uploaded_card(lesson: Lesson, own: Answers) -> dict[str, Any]:
 
 
 def _first_open(lesson: Lesson, own: Answers) -> StepId:
-    """The step to go on with: the first whose question has no answer; the first of all in a lesson that is done."""
+    """The first step without an answer; the first of all once the lesson is done."""
     step_ids = [StepId(lesson.name, number) for number in range(len(lesson.steps))]
     return next(
         (
@@ -161,7 +161,7 @@ def _is_done(lesson: Lesson, own: Answers) -> bool:
 
 
 def _results(own: Answers, lessons: list[Lesson]) -> None:
-    """What the visitor can do with their answers: share, forget, download."""
+    """Let the visitor share, forget and download their answers."""
     with st.expander("My answers"):
         st.caption("Kept while this tab is open. Only you can see them.")
         share = Binding("share_answers", value=own.is_shared, take=lambda on: setattr(own, "is_shared", on))
@@ -183,7 +183,7 @@ def _results(own: Answers, lessons: list[Lesson]) -> None:
 
 
 def results_csv(own: Answers, lessons: list[Lesson]) -> bytes:
-    """All answers, a row each."""
+    """Make a CSV of all answers, one row each."""
     rows = _rows(own, {lesson.name: lesson for lesson in lessons})
     return as_csv(pd.DataFrame(rows, columns=COLUMNS))
 
@@ -202,7 +202,7 @@ def _rows(own: Answers, lessons: dict[str, Lesson]) -> Iterator[list[str]]:
 
 
 def _marked(wording: Wording, step_id: StepId, response: Response) -> Iterator[str]:
-    """Both answers in words, each with whether it is right, once that may be told."""
+    """Both answers in words, each with “yes” or “no” once the right one may be told."""
     right = wording.right() if room_membership.phase(step_id) in (None, Phase.REVEALED) else None
     for answer in (response.first, response.second):
         if answer is None:

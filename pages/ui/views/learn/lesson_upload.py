@@ -19,13 +19,13 @@ from transformer.data.limited_process import MEGABYTE, ProgramError, answer_of
 from transformer.jobs import FairThreads
 
 DEADLINE = 120.0
-"""Seconds on the clock, with the start of the process."""
+"""Seconds of real time, including the start of the process."""
 SECONDS, SECONDS_TO_READ = 20, 2
 """Of a processor, for all that a lesson asks of the models, and for its file: what reads it lets nothing else run."""
 MEMORY = 1024 * MEGABYTE
-"""Beyond what the process begins with."""
+"""Bytes beyond what the process starts with."""
 ENVIRONMENT = ("HEADSUP_CHECKPOINTS", "HEADSUP_CORPORA", "HEADSUP_MODEL_MEMORY")
-"""What the process may know of the server's."""
+"""The server's environment variables that the process gets."""
 _one_at_a_time = FairThreads(1, "lesson check")
 
 
@@ -38,7 +38,7 @@ class Checked(NamedTuple):
 
     @property
     def opens(self) -> bool:
-        """Whether it can be opened, perhaps in spite of what was found."""
+        """Whether the lesson can be opened, perhaps despite findings."""
         return not self.problem and not any(finding.is_fatal for finding in self.findings)
 
 

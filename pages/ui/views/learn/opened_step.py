@@ -23,20 +23,20 @@ AWAITED = "lesson_awaited"
 """Key of the session: see `awaited_step`."""
 LIST = "Short lessons: predict what a model does, then see what it really does."
 TEACHERS, GLOSSARY = "for-teachers", "glossary"
-"""What the page has beside lessons, by the names that links have for it."""
+"""The page's other contents, as links name them."""
 SUBTITLES = {
     "": LIST,
     TEACHERS: "A plan for a class, notes and handouts for each lesson, and how to write your own.",
     GLOSSARY: "The technical terms of these pages, with the papers that they come from.",
 }
-"""What each of these, and the list, says of itself."""
+"""The sentence below the title of the list and of each of these."""
 LOCKED = ("model", "prompt", "changes", "other_prompt", "other_model")
-"""What can't be changed before a question is answered, as the view would give the answer away."""
+"""The fields that are locked until a question is answered: changing them would give the answer away."""
 
 
 @dataclass(frozen=True)
 class OpenedStep:
-    """A step that is open. view: what it shows; of a step without one the last before it."""
+    """The open step. view: what it shows; a step without a view has the last one before it."""
 
     lesson: Lesson
     step: Step
@@ -56,31 +56,31 @@ class OpenedStep:
 
     @property
     def is_open(self) -> bool:
-        """Whether its question has no answer yet, or none that stands, and can still be answered."""
+        """Whether its question can still be answered: it has no answer yet, or one that is being discussed."""
         response = self.response
         unanswered = self.step.question is not None and (response is None or response.discussing)
         return unanswered and room_membership.phase(self.step_id) is not Phase.REVEALED
 
     @property
     def is_revealed(self) -> bool:
-        """Whether what the model does may be computed: it was answered, and a room's teacher has revealed it."""
+        """Whether the answer may be shown: it was given, and in a room the teacher has revealed it."""
         return not self.is_open and (
             not self.step.question or room_membership.phase(self.step_id) in (None, Phase.REVEALED)
         )
 
     @property
     def shows_view(self) -> bool:
-        """Whether its live view may be seen."""
+        """Whether its live view may be shown."""
         return self.step.view is not None and (self.step.view.opened == "before" or self.is_revealed)
 
 
 def opened_step() -> OpenedStep | None:
-    """What this run of the page has opened; None for the list."""
+    """The step that this run has opened; None for the list."""
     return st.session_state.get("entered")
 
 
 def awaited_step() -> StepId | None:
-    """The step of an uploaded lesson that a link has named, and that this visitor can't open, or not yet."""
+    """The linked step of an uploaded lesson that this visitor can't open, or can't open yet."""
     return st.session_state.get(AWAITED)
 
 
@@ -128,7 +128,7 @@ def open_requested() -> PageOptions:
 
 
 def take(given: Given) -> None:
-    """Store what a browser has answered; an answer that stands stays."""
+    """Store a browser's answer, unless there is a final one."""
     lesson, _, number = given.id.rpartition("/")
     step_id = StepId(lesson, int(number) if number.isdecimal() else -1)
     response = Response(given.first, given.second, given.discussing)
@@ -151,13 +151,13 @@ def leave() -> None:
 
 
 def show_again() -> None:
-    """Bring the live view back to what the step shows."""
+    """Reset the live view to what the step shows."""
     if opened := opened_step():
         saved_view.show_lesson_view(opened.step_id, view_of(opened.view, state.visitor()))
 
 
 def view_of(view: View | None, current: Visitor) -> Visitor:
-    """The choices that open a view; without one, those there are. What its link says wrong becomes a notice."""
+    """The visitor's choices that open a view; the current ones without a view. Mistakes in its link become notices."""
     if view is None:
         return current
     visitor = links.from_query(view.parameters)
@@ -168,7 +168,7 @@ def view_of(view: View | None, current: Visitor) -> Visitor:
 
 
 def _go_to_awaited(current: Visitor) -> None:
-    """Open the uploaded lesson that a link has named, once the tab has told whose it is."""
+    """Open the linked uploaded lesson once the tab has said whose it is."""
     if current.lesson:  # the visitor went elsewhere
         st.session_state.pop(AWAITED, None)
     elif (step_id := awaited_step()) and visitor_lessons.lesson(step_id.lesson):
@@ -200,7 +200,7 @@ def _requested_step(current: Visitor) -> OpenedStep | None:
 
 
 def _take_votes() -> None:
-    """Take over what the room has of a student's answers."""
+    """Copy a student's votes from the room to their answers."""
     own = session_record().answers
     for step_id, votes in room_membership.votes().items():
         if votes.given:
@@ -220,7 +220,7 @@ def _lock_view(current: Visitor, view: View | None) -> None:
 
 
 def _take_answers(current: Visitor) -> None:
-    """Take over the answers that a link brings, and put the visitor's own in if they are to be shared."""
+    """Merge the answers of a link, and put the visitor's own into it if they share them."""
     own = session_record().answers
     if current.answers and not own.is_shared:
         linked = from_text(current.answers)
@@ -232,7 +232,7 @@ def _take_answers(current: Visitor) -> None:
 
 
 def _can_be(step_id: StepId, response: Response) -> bool:
-    """Whether there is a question that this answers."""
+    """Whether the step exists and the response fits its question."""
     lesson = visitor_lessons.lesson(step_id.lesson)
     return lesson is not None and 0 <= step_id.step < len(lesson.steps) and _fits(lesson.steps[step_id.step], response)
 

@@ -79,7 +79,7 @@ def attempts() -> Attempts:
 
 
 def app_of(rooms: Callable[[], Rooms], events: RoomEvents, counts: Counts | None = None) -> FastAPI:
-    """The ASGI application. counts: of who asks; None for a new one."""
+    """Make the ASGI application. counts: the counter of requests; None for a new one."""
     app = FastAPI(openapi_url=None)
     app.add_middleware(Limits, counts=counts, lasting=True)
     app.exception_handler(ApiError)(on_api_error)
@@ -96,7 +96,7 @@ def app_of(rooms: Callable[[], Rooms], events: RoomEvents, counts: Counts | None
 
     @app.post("/{code}/members")
     def join(code: str, joining: Joining, request: Request, key: Key = "") -> dict[str, str]:
-        """With a key, whoever has been in the room takes up their place again."""
+        """A member who sends their key takes up their place again."""
         asker = who(request)
         attempts().check(*asker)
         member = key if KEY.fullmatch(key) else member_key(code, joining.browser, asker[0])

@@ -35,19 +35,19 @@ before, and what the room has last had of a member's votes."""
 
 
 class Membership(NamedTuple):
-    """Of a visitor in a room. key: the teacher's, or a student's."""
+    """A visitor's membership of a room. key: the teacher's, or a student's."""
 
     code: str
     key: str
     is_teacher: bool
 
     def as_text(self) -> str:
-        """As a browser's tab stores it."""
+        """The membership as a tab stores it."""
         return json.dumps(self)
 
     @classmethod
     def from_text(cls, text: str) -> Self | None:
-        """From what a tab has stored; None if that is anything else."""
+        """Read what a tab has stored; None if it isn't a membership."""
         try:
             return TypeAdapter(cls).validate_json(text, strict=True)
         except ValidationError:
@@ -55,7 +55,7 @@ class Membership(NamedTuple):
 
 
 def membership() -> Membership | None:
-    """This visitor's; None outside a room."""
+    """This visitor's membership; None outside a room."""
     return st.session_state.get(MEMBERSHIP)
 
 
@@ -71,12 +71,12 @@ def is_teacher() -> bool:
 
 
 def is_reached() -> bool:
-    """Whether this run knows the visitor's room as it is."""
+    """Whether this run could read the visitor's room."""
     return DRAWN in st.session_state
 
 
 def led_step() -> StepId | None:
-    """The step to which a teacher has led this visitor; None for the teacher, outside a room, and without a lead."""
+    """The step to which a teacher leads this visitor; None for the teacher, outside a room, or in a free class."""
     state = _last_state()
     return state.step_id if state and not is_teacher() else None
 
@@ -102,7 +102,7 @@ def phase(step_id: StepId) -> Phase | None:
 
 
 def votes() -> dict[StepId, MemberVotes]:
-    """What the room has last had of this member's votes, by steps; none for the teacher, and outside a room."""
+    """This member's votes by step, as the room last had them; none for the teacher, or outside a room."""
     return st.session_state.get(VOTES, {})
 
 
@@ -113,7 +113,7 @@ def lesson_name() -> str:
 
 
 def lesson_text() -> str:
-    """The text of that lesson; "" where it can't be asked for."""
+    """The text of that lesson; "" if the room can't be read."""
     own = membership()
     with contextlib.suppress(RoomError):  # which the next run will say
         return all_rooms().lesson(own.code, own.key) if own else ""
@@ -121,7 +121,7 @@ def lesson_text() -> str:
 
 
 def has_class(step_id: StepId | None) -> bool:
-    """Whether this visitor is a teacher whose class is at a step."""
+    """Whether this visitor is a teacher whose class is at this step."""
     state = _last_state()
     return is_teacher() and state is not None and state.step_id is not None and state.step_id == step_id
 
@@ -175,7 +175,7 @@ def lead_on(step_id: StepId, following: StepId) -> None:
 
 
 def restore(found: Found) -> None:
-    """Take up the membership that the tab has stored, or that it got as it joined a room."""
+    """Adopt the membership that the tab has stored, or got by joining a room."""
     st.session_state[HEARD] = True
     st.session_state.pop(JOINING, None)
     if found.problem:
@@ -201,7 +201,7 @@ def join() -> None:
 
 
 def lose(problem: str) -> None:
-    """The browser found no way back into the room. problem: why; "" where the room has ended."""
+    """Leave the room that the browser couldn't return to. problem: why; "" if the room has ended."""
     if own := membership():
         forget()
         if problem:
@@ -239,7 +239,7 @@ def end() -> None:
 
 @contextlib.contextmanager
 def catching_problems() -> Iterator[None]:
-    """What a room refuses is shown by the run that follows."""
+    """Show a room's refusal in the next run."""
     try:
         yield
     except RoomError as error:

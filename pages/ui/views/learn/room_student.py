@@ -59,18 +59,18 @@ def around(step_id: StepId | None) -> Iterator[None]:
 
 
 def draws(entered: OpenedStep) -> bool:
-    """Whether the browser draws a step by itself: the one to which a teacher has led this visitor."""
+    """Whether the browser draws this step without Python: the one to which the teacher leads the class."""
     return room_membership.led_step() == entered.step_id
 
 
 def step(entered: OpenedStep) -> None:
-    """That step."""
+    """Draw that step."""
     if own := room_membership.membership():
         _draw(own, "step", entered)
 
 
 def _draw(own: Membership, part: str, entered: OpenedStep | None) -> None:
-    """A part of the room, in which a step may be on screen."""
+    """Draw a part of the room; a step may be on screen."""
     state, response = st.session_state.get(DRAWN), entered and entered.response
     place = entered and (entered.step_id.lesson, entered.step_id.step)
     is_revealed = state is not None and state.phase is Phase.REVEALED
@@ -99,7 +99,7 @@ def _draw(own: Membership, part: str, entered: OpenedStep | None) -> None:
 
 
 def offer(step_id: StepId | None) -> None:
-    """The form that joins or opens a room, folded; nothing in a room, or where the form is on screen already."""
+    """Show the folded form that joins or opens a room, unless the visitor is in one or the form is on screen."""
     if room_membership.membership() is None and not st.session_state[FORM_SHOWN]:
         with st.popover("Room for a class", type="tertiary", icon=":material/groups:", key="room_ways_in"):
             _join_or_open(step_id)

@@ -27,16 +27,16 @@ from pages.ui.views.learn.opened_step import go_to
 from pages.ui.views.learn.room_membership import COUNTED, DRAWN, OPEN_VOTES, SCROLLS, SHOWS_CODE, Membership
 
 MAX_BARS = 12
-"""Of one vote; what is left of many different answers is one more."""
+"""Bars of one vote; the remaining answers share one more."""
 MORE_TIME = 60.0
-"""Seconds that a press gives."""
+"""Seconds added by a press."""
 LOCAL = ("localhost", "127.0.0.1", "::1")
-"""Names by which a computer calls itself, and which mean nothing to a phone."""
+"""Hosts that only the computer itself can reach, and no phone."""
 COLUMNS = ("lesson", "step", "title", "question", "vote", "answer", "count")
 
 
 def panel(own: Membership, step_id: StepId | None) -> None:
-    """The room's code and address, how many are in it, and what is done with the room as a whole."""
+    """Show the room's code and address, the number of students, and the controls of the whole room."""
     state: State = st.session_state[DRAWN]
     with st.container(border=True, key="room_teacher"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -64,7 +64,7 @@ def panel(own: Membership, step_id: StepId | None) -> None:
 
 
 def _bring_together(its: StepId | None, own: StepId | None) -> None:
-    """Of a class and a teacher who are at different steps: where the class is, and how either comes to the other."""
+    """Where teacher and class are at different steps, say where the class is and offer to bring them together."""
     if its and (lesson := visitor_lessons.lesson(its.lesson)) and its.step < len(lesson.steps):
         title = plain(lesson.steps[its.step].title)
         st.markdown(f"The class stays at **{title}**, step {its.step + 1} of {plain(lesson.title)}.", width="content")
@@ -75,14 +75,14 @@ def _bring_together(its: StepId | None, own: StepId | None) -> None:
 
 
 def count(step_id: StepId) -> None:
-    """How many of the class have answered."""
+    """Show how many of the class have answered."""
     own = room_membership.membership()
     if own and room_membership.is_reached() and room_membership.has_class(step_id):
         _count_votes(own, step_id)
 
 
 def controls(step_id: StepId) -> None:
-    """What shows votes and answer."""
+    """Show the buttons that reveal votes and answer."""
     state: State | None = st.session_state.get(DRAWN)
     if state is None or not room_membership.has_class(step_id) or state.phase is Phase.REVEALED:
         return
@@ -162,7 +162,7 @@ def _draw_votes(tally: Tally, wording: Wording, right: Callable[[Answer], bool] 
 
 
 def seconds_left(deadline: float | None) -> int:
-    """Until the time to answer is over; 0 without such a time."""
+    """Seconds until the time to answer is over; 0 without a limit."""
     return 0 if deadline is None else math.ceil(all_rooms().left(deadline))
 
 
@@ -175,7 +175,7 @@ def time_left(deadline: float | None) -> str:
 
 
 def votes_csv(own: Membership) -> bytes:
-    """How the room has voted on every step, a row an answer, in words."""
+    """Make a CSV of all votes, one row for each answer, in words."""
     rows = []
     for step_id, tally in all_rooms().tallies(own.code, own.key).items():
         if described := wording_at(step_id):
@@ -188,7 +188,7 @@ def votes_csv(own: Membership) -> bytes:
 
 
 def address(**parameters: str) -> str:
-    """The address of the page Learn, as a browser has it."""
+    """The address of the page Learn, as browsers see it."""
     page = (st.context.url or "Learn").split("?")[0]
     return f"{page}?{urlencode(parameters)}" if parameters else page
 
@@ -210,7 +210,7 @@ def _count_members(own: Membership) -> None:
 
 @st.fragment
 def _count_votes(own: Membership, step_id: StepId) -> None:
-    """How many have answered, how many are still thinking, and the time left."""
+    """Say how many have answered, how many haven't, and how much time is left."""
     try:
         version = room_membership.version(own)
         tally, state = all_rooms().tally(own.code, own.key, step_id), all_rooms().led(own.code, own.key)
@@ -229,12 +229,12 @@ def _count_votes(own: Membership, step_id: StepId) -> None:
 
 
 def _behind(tally: Tally) -> str:
-    """How many pages haven't drawn yet what the teacher did."""
+    """Say how many pages haven't yet drawn the teacher's last change."""
     return f"{counted(tally.behind, 'page')} {'is' if tally.behind == 1 else 'are'} behind"
 
 
 def _short_address() -> str:
-    """What is typed by hand: the address of the page, without its scheme."""
+    """The page's address as it is typed by hand, without its scheme."""
     link = address()
     return plain(link.partition("://")[2] or link)
 
@@ -256,7 +256,7 @@ def _address_and_code(own: Membership) -> None:
 
 
 def _private_link(own: Membership) -> None:
-    """The link is copied unseen: the class may see this screen."""
+    """Offer the private link as a button that copies it: the class may see this screen."""
     with st.popover("Private link, votes", icon=":material/key:", key="room_keep"):
         st.markdown("Your private link brings you back if this tab is closed. Paste it where only you can see it.")
         copy_button("Copy private link", private_link(address(), own.code, own.key), key="room_private_link")

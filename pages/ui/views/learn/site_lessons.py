@@ -65,7 +65,7 @@ def on_site(lesson: Lesson, models: Collection[str]) -> dict[str, Any]:
 
 
 def lesson_named(name: str) -> Lesson:
-    """A lesson that can be taken here. Raises: ValueError for another name."""
+    """Find a lesson that can be taken here. Raises: ValueError for another name."""
     there = {lesson.name: lesson for lesson in lesson_files.available_lessons()}
     if name not in there:
         raise ValueError(f"There is no lesson {name!r} for a file; there are {', '.join(there)}.")
@@ -84,14 +84,14 @@ def lesson_file(lesson: Lesson) -> str:
 
 
 def file_bytes(lesson: Lesson) -> int:
-    """What `lesson_file` takes, about, without making it."""
+    """Estimate the size of `lesson_file` without making it."""
     if too_large(lesson) is None:
         return OF_PAGE + _models_bytes(lesson)
     return OF_PAGE + sum(PICTURE for step in lesson.steps if step.view)
 
 
 def too_large(lesson: Lesson) -> str | None:
-    """Why a file can't hold a lesson's models; None where it can."""
+    """Say why a file can't hold a lesson's models; None if it can."""
     size = OF_PAGE + _models_bytes(lesson)
     if size <= MOST_OF_FILE:
         return None
@@ -102,7 +102,7 @@ def too_large(lesson: Lesson) -> str | None:
 
 
 def _models_bytes(lesson: Lesson) -> int:
-    """Of the models that a lesson's live views show."""
+    """Estimate the bytes of the models in a lesson's live views."""
     views = [step.view for step in lesson.steps if step.view and step.view.page not in WITHOUT_MODEL]
     shown = {_model_of(view) for view in views if is_live(view)}
     cards = [library.usable()[name].card for name in shown if name in library.usable()]
@@ -114,7 +114,7 @@ def _model_of(view: View) -> str:
 
 
 def is_live(view: View) -> bool:
-    """Whether a page without a server computes a view, and doesn't only show a picture of it."""
+    """Whether a page without a server can compute this view; else it shows a picture."""
     if view.page in WITHOUT_MODEL:
         return True
     entry, link = library.usable().get(_model_of(view)), links.from_query(view.parameters)
@@ -154,7 +154,7 @@ def handout(lesson: Lesson) -> str:
 
 
 def handout_document(lesson: Lesson) -> dict[str, Any]:
-    """What a handout is drawn of."""
+    """Make the document that `handout.js` prints."""
     return lesson_document(lesson, _on_paper)
 
 
@@ -163,7 +163,7 @@ def _on_paper(view: View) -> dict[str, Any]:
 
 
 def _printed(view: View) -> str:
-    """The head that a view of the page Attention shows, if it is small enough."""
+    """Draw the head of a view of the page Attention, if it is small enough."""
     link = view.parameters
     if view.page == "Attention" and {"layer", "head"} <= link.keys():
         with contextlib.suppress(

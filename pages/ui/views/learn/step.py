@@ -22,11 +22,11 @@ from pages.ui.views.learn.opened_step import OpenedStep, go_to, leave, show_agai
 from pages.ui.views.page_contents import CONTENTS, NEEDS_NO_TEXT
 
 VIEW = "lesson_view"
-"""Key of the session: where this run of the page draws the live view, which it comes to last."""
+"""Key of the session: the container of the live view, which the run draws last."""
 
 
 def show() -> None:
-    """The step that is open, except for its live view; nothing if none is."""
+    """Draw the open step, if any, except for its live view."""
     if (entered := opened_step.opened_step()) is None:
         return
     with room_student.around(entered.step_id), st.container(key="lesson_step"):
@@ -36,7 +36,7 @@ def show() -> None:
 
 
 def show_view(session: Session) -> None:
-    """Its live view; before that may be seen, what it will be."""
+    """Draw its live view, or a placeholder until the view may be shown."""
     entered = opened_step.opened_step()
     if entered is None or not entered.step.view:
         return
@@ -64,7 +64,7 @@ def _show(entered: OpenedStep) -> None:
 
 
 def _show_to_class(entered: OpenedStep) -> None:
-    """The step with the votes of the class, between its question and the explanation."""
+    """Draw the step with the votes of the class between question and explanation."""
     drawer = _drawer(entered)
     drawer("words")
     with st.container(key="lesson_asked"):
@@ -80,7 +80,7 @@ def _show_to_class(entered: OpenedStep) -> None:
 
 
 def _drawer(entered: OpenedStep) -> Callable[..., None]:
-    """What draws parts of the step's document, as far as this visitor may see it."""
+    """A function that draws parts of the step's document, as far as this visitor may see them."""
     phase, response = room_membership.phase(entered.step_id), entered.response
     document = step_document(entered.lesson, entered.step_id.step)
     if phase not in (None, Phase.REVEALED):
@@ -99,7 +99,7 @@ def _drawer(entered: OpenedStep) -> Callable[..., None]:
 
 
 def _sum_up(entered: OpenedStep) -> None:
-    """What the lesson was for, and the way to the first question that was skipped in it."""
+    """Show the lesson's aims, and a button to its first skipped question."""
     lesson = entered.lesson
     skipped = session_record().answers.unanswered(lesson.name, lesson.questions)
     with st.container(border=bool(lesson.aims), gap="small", key="lesson_end"):
@@ -121,7 +121,7 @@ def _sum_up(entered: OpenedStep) -> None:
 
 
 def _move(entered: OpenedStep) -> None:
-    """The ways to the steps beside this one, and out of the lesson."""
+    """Show the buttons that lead to other steps and out of the lesson."""
     lesson, number = entered.step_id.lesson, entered.step_id.step
     led = room_membership.led_step() is not None
     with st.container(horizontal=True, key="lesson_moves"):
@@ -159,7 +159,7 @@ def _move(entered: OpenedStep) -> None:
 
 
 def _go_on(step_id: StepId, following: StepId | None) -> None:
-    """To the following step, a teacher with the class; None for the list."""
+    """Go to the next step, as a teacher with the class. following: None for the list."""
     if following is None:
         leave()
     else:
@@ -168,7 +168,7 @@ def _go_on(step_id: StepId, following: StepId | None) -> None:
 
 
 def _live_view(session: Session, entered: OpenedStep, page: str) -> None:
-    """The page that the step shows, as the visitor has it now."""
+    """Draw the page that the step shows, as the visitor has changed it."""
     with st.container(horizontal=True, vertical_alignment="center", key="lesson_view"):
         is_fixed = entered.is_open and page != "Train"
         later = " Model, prompt and changes are fixed until you answer." if is_fixed else ""
@@ -185,6 +185,6 @@ def _live_view(session: Session, entered: OpenedStep, page: str) -> None:
 
 
 def _view_name(session: Session, page: str) -> str:
-    """The page that the step shows, and with which model."""
+    """Name the page that the step shows, and its model."""
     model = "" if page == "Train" else f" with the model *{plain(library.model(session.name).card.title)}*"
     return f"**{plain(page)}**{model}"

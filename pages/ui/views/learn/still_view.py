@@ -29,16 +29,16 @@ from transformer.model.registry import pattern_names
 from transformer.training.presets import LADDERS
 
 MAX_TOKENS = 30
-"""Of a head that is drawn with its labels."""
+"""Most tokens of a head that is drawn with labels."""
 CANDIDATES, LENGTH = 6, 60
-"""Tokens of a distribution that are shown; tokens that are written."""
+"""Bars of a distribution; tokens written."""
 HEADS = "All heads, a row for each layer: in each square rows are queries, columns are keys."
 WIDTH = 480
-"""Pixels of a picture whose cells are a pixel each, about."""
+"""Approximate width, in pixels, of a picture with one pixel a cell."""
 
 
 def still_view(view: View) -> str:
-    """What a view shows; "" where it can't be drawn."""
+    """Draw what a view shows; "" where that is impossible."""
     try:
         setup = Setup.of(view.parameters, {})
         return "\n".join(_DRAWN[view.page](view.parameters, setup)) if view.page in _DRAWN else ""
@@ -68,7 +68,7 @@ def attention_picture(link: Mapping[str, str], setup: Setup, layer: int, head: i
 
 
 def _cells(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str], *, causal: bool) -> str:
-    """A head's weights as a table, darker for more; what a mask hides is left out. weights: (query, key)."""
+    """Draw a head's weights as a table, darker for more, without masked cells. weights: (query, key)."""
     head = "".join(f"<th><span>{escape(key)}</span></th>" for key in keys)
     rows = ""
     for query, (label, of_query) in enumerate(zip(queries, weights.tolist(), strict=True)):
@@ -93,7 +93,7 @@ def _inside(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
 
 
 def _all_heads(setup: Setup) -> str:
-    """What each head looks at, in so small a picture that no label has room."""
+    """Draw all heads in one picture without labels."""
     model = library.model(setup.name).model
     names, changed = pattern_names(model.config), in_window(setup.interventions, setup.begin)
     trace = trace_pass(model, setup.window, setup.source, names=names, interventions=changed)
@@ -196,7 +196,7 @@ def _ladder(link: Mapping[str, str], setup: Setup) -> str:
 
 
 def _train(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
-    """The curve of a training that was recorded; else the losses with which models that ship ended."""
+    """Draw the curve of a recorded training, or else list the final losses of shipped models."""
     chosen = links.from_query(link)
     if losses := losses_shown(chosen.task) if chosen.learn == "task" else []:
         yield _figure(_curve(losses), "The validation loss, in nats per token, of a training that was recorded.")
@@ -213,7 +213,7 @@ def _train(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
 
 
 def _curve(losses: Sequence[tuple[int, float]]) -> str:
-    """Losses by step, as SVG."""
+    """Draw losses by step as SVG."""
     width, height, left, right, above, below = 460, 240, 40, 450, 10, 204
     steps, values = np.array(losses, dtype=float).T
     top = int(np.ceil(values.max()))
@@ -254,7 +254,7 @@ def _probabilities(setup: Setup) -> np.ndarray:
 def _bars(
     labels: Callable[[list[int]], list[str]], columns: Sequence[np.ndarray], titles: Sequence[str] = ("probability",)
 ) -> str:
-    """The likeliest tokens of one or two distributions, (vocab,) each, a bar each."""
+    """Draw the likeliest tokens of one or two distributions, (vocab,) each, as bars."""
     best = np.unique([np.argsort(-column, kind="stable")[:CANDIDATES] for column in columns])
     order = best[np.argsort(-columns[0][best], kind="stable")].tolist()
     cell = '<span class="bar" data-style="width: {width:.2f}rem"></span>{words}'

@@ -52,7 +52,7 @@ def show() -> None:
 
 
 def _own_lesson() -> None:
-    """A lesson that is uploaded is checked, and opened in this session alone."""
+    """Check an uploaded lesson, and open it in this session alone."""
     uploaded = st.file_uploader("Upload a lesson", type="md", max_upload_size=1, key="check_lesson")
     st.caption("It is checked, and then opened for you and your rooms alone, until you close this tab.")
     token, checked = st.session_state.get(CHECKED, ("", Checked("")))
@@ -82,7 +82,7 @@ def _open_own(text: str) -> None:
 
 
 def sheet(lessons: list[Lesson]) -> str:
-    """Everything here as one HTML page to print."""
+    """Make one HTML page of everything here, to print."""
     parts = [f"<h1>{TITLE}</h1>", as_html(GUIDE.read_text(encoding="utf-8"))]
     for lesson in lessons:
         aims = "".join(f"<li>{inline(aim)}</li>" for aim in lesson.aims)

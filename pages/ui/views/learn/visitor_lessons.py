@@ -14,25 +14,25 @@ OF_ROOM = "room_lesson_text"
 
 
 def lesson(name: str) -> Lesson | None:
-    """The lesson of this name, if this visitor can open it."""
+    """Find a lesson by name, if this visitor can open it."""
     if not is_own(name):
         return lesson_files.lesson(name)
     return next((each for each in uploaded_lessons() if each.name == name), None)
 
 
 def uploaded_lessons() -> list[Lesson]:
-    """The visitor's own, and their room's, if it has one that is another."""
+    """The visitor's own lesson, and their room's if that is another one."""
     texts = dict.fromkeys(filter(None, (session_record().lesson_text, _of_room())))
     return [each for text in texts if (each := own_lesson(text))]
 
 
 def is_of_room(lesson: Lesson) -> bool:
-    """Whether a lesson was uploaded by somebody else, the teacher of the room."""
+    """Whether the teacher of the room, and not this visitor, uploaded a lesson."""
     return lesson.name != name_of(session_record().lesson_text)
 
 
 def add(text: str) -> None:
-    """Make a text that was checked the visitor's own lesson, in the place of one before it; "" for none."""
+    """Make a checked text the visitor's own lesson, replacing the one before; "" removes it."""
     session_record().lesson_text = text
     keep_lesson(session_record().token, text)
 
