@@ -8,6 +8,9 @@ import { mountInputDrafts } from "./input_drafts/input_drafts.js";
 import { mountScrollToTop } from "./scroll_to_top/scroll_to_top.js";
 import { mountSessionToken } from "./session_token/session_token.js";
 
+/** @param {"lesson_list" | "lesson_step" | "room"} name */
+const ofLessons = async (name) => (await import("./lesson_components.js")).lessonMounts[name];
+
 /** What mounts a component. @type {Record<string, () => any>} */
 const mounts = {
   batch_table: async () => (await import("./batch_table/batch_table.js")).mountBatchTable,
@@ -16,14 +19,14 @@ const mounts = {
   guide: () => mountGuide,
   head_grid: async () => (await import("./head_grid/head_grid.js")).mountHeadGrid,
   input_drafts: () => mountInputDrafts,
-  lesson_list: async () => (await import("./lesson_list/lesson_list.js")).mountLessonList,
-  lesson_step: async () => (await import("./lesson_step/lesson_step.js")).mountLessonStep,
+  lesson_list: () => ofLessons("lesson_list"),
+  lesson_step: () => ofLessons("lesson_step"),
   loss_chart: async () => (await import("./loss_chart/loss_chart.js")).mountLossChart,
   masks: async () => (await import("./masks/masks.js")).mountMasks,
   matrix: async () => (await import("./matrix/matrix.js")).mountMatrix,
   room_follower: async () => (await import("./room_follower/room_follower.js")).mountRoomFollower,
   room_membership: async () => (await import("./room_membership/room_membership.js")).mountRoomMembership,
-  room: async () => (await import("./room/room.js")).mountRoom,
+  room: () => ofLessons("room"),
   scroll_to_top: () => mountScrollToTop,
   session_token: () => mountSessionToken,
   shell: () => mountShell,
