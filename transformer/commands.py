@@ -254,7 +254,7 @@ def _site(options: argparse.Namespace) -> None:
         return
     names = [entry.name for entry in list_checkpoints(options.checkpoints) if entry.problem is None]
     paths = [options.checkpoints / name for name in names]
-    size = write_site(options.folder, [(path, (read := load_checkpoint(path)), read.card) for path in paths])
+    size = write_site(options.folder, {path.name: load_checkpoint(path) for path in paths})
     print(f"Wrote {options.folder}: {len(paths)} models, {size / 1e6:.1f} MB; without the course, which the app has.")
 
 

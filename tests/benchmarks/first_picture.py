@@ -77,9 +77,8 @@ def run(quick: bool = False) -> dict:
     rows = []
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         shipped = [entry.path for entry in list_checkpoints(CHECKPOINTS) if entry.problem is None]
-        read = [(path, load_checkpoint(path)) for path in shipped]
         course = [site_document(lesson_named("06-queries-keys-values"))]
-        write_site(Path(folder), [(path, each, each.card) for path, each in read], course)
+        write_site(Path(folder), {path.name: load_checkpoint(path) for path in shipped}, course)
         for kind, host in (("plain", Host), ("gzip", CompressingHost)):
             with _served(folder, host) as site:
                 for page, address in PAGES.items():

@@ -12,8 +12,7 @@ from pages.ui.views.learn.site_lessons import handout, site_document
 from tests.browser.attention_page import until
 from tests.browser.test_site_browser import SHOWN, served
 from transformer import Checkpoint, ModelCard, ModelConfig, Tokenizer, build_model, record_pass, show
-from transformer.frontend.live_model import weights_of
-from transformer.frontend.site import described, lesson_page, write_site
+from transformer.frontend.site import lesson_page, write_site
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -152,7 +151,7 @@ def test_what_a_lesson_says_runs_nothing_on_paper_and_in_a_frame_that_allows_scr
     lesson = read_lesson("own", LESSON)
     data, name = site_document(lesson), PAYLOADS[3]
     data["steps"][0]["view"]["link"] = urlencode({"model": name, "prompt": hostile.card.examples[0]})
-    file = lesson_page(data, {name: (described(hostile, hostile.card), weights_of(hostile.model))})
+    file = lesson_page(data, {name: hostile})
     page = opened(f'<iframe sandbox="allow-scripts" style="width: 95vw; height: 95vh" srcdoc="{html.escape(file)}">')
     frame = page.frame_locator("iframe")
     said, answer = frame.get_by_role("status"), frame.get_by_role("button", name="Answer", exact=True)
@@ -184,7 +183,7 @@ def test_what_a_site_shows_runs_nothing(opened, hostile, tmp_path, browser_error
     lesson = site_document(read_lesson("own", LESSON))
     other = lesson | {"name": PAYLOADS[11], "steps": [], "note": html.escape(PAYLOADS[3])}
     folder = PAYLOADS[3].replace("/", " ")
-    write_site(tmp_path / "below" / "a path", [(tmp_path / folder, hostile, hostile.card)], [lesson, other])
+    write_site(tmp_path / "below" / "a path", {folder: hostile}, [lesson, other])
     page = opened("")
     with served(tmp_path) as (site, _):
         page.goto(f"{site}?{urlencode({'prompt': PAYLOADS[3]})}")

@@ -62,7 +62,7 @@ def site(tiny_folder, tmp_path_factory):
     """The address of a folder with a site and saved pages, and how often each file was asked for."""
     folder, asked = tmp_path_factory.mktemp("site"), Counter()
     models = [(path, load_checkpoint(path)) for path in (ROOT / "checkpoints" / "stories", tiny_folder / "encoder")]
-    write_site(folder / "site", [(path, read, read.card) for path, read in models])
+    write_site(folder / "site", {path.name: read for path, read in models})
     (_, stories), (_, encoder) = models
     for view in ("inside", "attention", "generation"):
         (folder / f"{view}.html").write_text(show(stories, STORY, view=view).html, encoding="utf-8")

@@ -77,9 +77,7 @@ def site(hebrew, tmp_path_factory):
     """The address of a site with one model, and a lesson of a long word."""
     folder = tmp_path_factory.mktemp("readers")
     save_checkpoint(folder / "hebrew", hebrew)
-    write_site(
-        folder / "site", [(folder / "hebrew", hebrew, hebrew.card)], [site_document(read_lesson("words", WORDS))]
-    )
+    write_site(folder / "site", {"hebrew": hebrew}, [site_document(read_lesson("words", WORDS))])
     handler = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     kind = type("Server", (ThreadingHTTPServer,), {"request_queue_size": 100})
     with kind(("127.0.0.1", 0), functools.partial(handler, directory=folder / "site")) as server:

@@ -8,7 +8,7 @@ import torch
 from pages.ui.number_format import percent
 from tests.browser.servers import ROOT
 from transformer import Sampling, Scale, generate, load_checkpoint, record, record_pass, show, trace_pass
-from transformer.frontend import saved_page
+from transformer.frontend import saved_recording
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -124,7 +124,7 @@ def test_a_whole_pass_is_explored_with_its_circuits_and_what_it_had_no_room_for_
     circuits.locator(".pairs button").first.click()
     expect(circuits.locator(".term")).to_contain_text("The sum of the 16 products is")
 
-    monkeypatch.setattr(saved_page, "MOST_BYTES", 200_000)
+    monkeypatch.setattr(saved_recording, "MOST_BYTES", 200_000)
     opened(show(recorded("induction", "abcab"), open="blocks.1.attn.hook_z", cell=(3, 1, 2)), page)
     until_equal(page)
     page.get_by_role("combobox", name="Find a tensor").fill("blocks.1.attn.qkv.weight")

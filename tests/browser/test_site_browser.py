@@ -20,8 +20,7 @@ from tests.browser.servers import ROOT
 from tests.browser.test_accessibility import found as axe_found
 from transformer import Sampling, Without, generate, load_checkpoint, record_pass, show, trace_pass
 from transformer.checkpoints.folder import list_checkpoints
-from transformer.frontend.live_model import weights_of
-from transformer.frontend.site import MOST_BYTES, described, lesson_page, write_site
+from transformer.frontend.site import MOST_BYTES, lesson_page, write_site
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -107,7 +106,7 @@ def checkpoints():
 def folder(checkpoints, lesson, tmp_path_factory):
     """Where a site of two models and a lesson lies, below a path; of another lesson the model isn't there."""
     folder = tmp_path_factory.mktemp("site")
-    models = [(CHECKPOINTS / name, checkpoints[name], checkpoints[name].card) for name in ("shakespeare", "stories")]
+    models = {name: checkpoints[name] for name in ("shakespeare", "stories")}
     note = "It needs <em>another</em> model."
     other = {**lesson, "name": "other", "title": "Of a large model", "steps": [], "note": note}
     shown = dict.fromkeys(("Inside", "Generate"), "model=stories&prompt=Mary+took+the+ball.")
@@ -121,8 +120,7 @@ def opened(new_window, checkpoints, tmp_path, browser_errors):
     """`opened(lesson)`: its file, in a browser that is offline."""
 
     def open_file(lesson):
-        models = {name: (described(read, read.card), weights_of(read.model)) for name, read in checkpoints.items()}
-        (tmp_path / "lesson.html").write_text(lesson_page(lesson, models), encoding="utf-8")
+        (tmp_path / "lesson.html").write_text(lesson_page(lesson, checkpoints), encoding="utf-8")
         page = new_window()
         page.context.set_offline(True)
         page.goto((tmp_path / "lesson.html").as_uri())
@@ -305,8 +303,7 @@ def test_a_browser_of_2022_runs_the_site_saved_pages_and_lesson_files(new_window
         (folder / f"{view}.html").write_text(show(stories, prompt, view=view).html, encoding="utf-8")
     recorded = record_pass(stories.model, stories.tokenizer.encode(prompt), labels=stories.tokenizer.labels)
     (folder / "recorded.html").write_text(show(recorded).html, encoding="utf-8")
-    models = {name: (described(read, read.card), weights_of(read.model)) for name, read in checkpoints.items()}
-    (folder / "lesson.html").write_text(lesson_page(lesson, models), encoding="utf-8")
+    (folder / "lesson.html").write_text(lesson_page(lesson, checkpoints), encoding="utf-8")
     page = new_window(width=1000, service_workers="block")
     make_older(page)
 

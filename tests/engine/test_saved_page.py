@@ -14,7 +14,7 @@ from PIL import Image
 
 from tests.helpers import some_inputs, some_text, tiny_encoder_decoder, tiny_model
 from transformer import Recording, Scale, record, record_pass, show
-from transformer.frontend import saved_page
+from transformer.frontend import saved_recording
 from transformer.frontend.html_scripts import as_json, json_in_html, script_in_html
 from transformer.frontend.startup import SCRIPT
 from transformer.frontend.static_image import still
@@ -156,11 +156,11 @@ def test_what_there_is_nothing_of_can_t_be_looked_at_first(chosen, words):
 def test_of_what_is_too_large_for_a_page_a_part_is_left_out_and_then_it_is_said(monkeypatch):
     model = tiny_model()
     all_of_it = whole(model).html
-    monkeypatch.setattr(saved_page, "MOST_BYTES", saved_page.page_fit(model.config, 8).size - 1)
-    less, fit = whole(model).html, saved_page.page_fit(model.config, 8)
+    monkeypatch.setattr(saved_recording, "MOST_BYTES", saved_recording.page_fit(model.config, 8).size - 1)
+    less, fit = whole(model).html, saved_recording.page_fit(model.config, 8)
     assert fit.kinds == ("weights",) and len(less) < len(all_of_it)
-    monkeypatch.setattr(saved_page, "MOST_BYTES", 100)
-    assert saved_page.page_fit(model.config, 8) is None
+    monkeypatch.setattr(saved_recording, "MOST_BYTES", 100)
+    assert saved_recording.page_fit(model.config, 8) is None
     with pytest.raises(ValueError, match="take a shorter text"):
         whole(model)
 
@@ -170,9 +170,11 @@ def test_of_what_is_too_large_for_a_page_a_part_is_left_out_and_then_it_is_said(
 def test_how_large_a_page_gets_is_known_before_it_is_made(model, length):
     source = [] if model.config.architecture == "decoder-only" else [1, 2, 3]
     found = record_pass(model, range(length), source)
-    fit = saved_page.page_fit(model.config, length, len(source))
+    fit = saved_recording.page_fit(model.config, length, len(source))
     outlined, _ = whole_view(pass_of(found), found.metadata["vocabulary"])
-    assert saved_page.page_size(model.config, outlined, fit) == pytest.approx(len(show(found).html.encode()), rel=0.02)
+    assert saved_recording.page_size(model.config, outlined, fit) == pytest.approx(
+        len(show(found).html.encode()), rel=0.02
+    )
 
 
 class TestAttention:
@@ -191,14 +193,14 @@ class TestAttention:
         all_of_it = embedded(show(chosen))
         assert {"blocks.0.attn.out.weight", "blocks.1.attn.hook_raw_scores", "blocks.0.attn.hook_z"} <= {*all_of_it}
         assert not [name for name in all_of_it if "mlp" in name or "mask" in name]
-        monkeypatch.setattr(saved_page, "MOST_BYTES", sum(array.nbytes for array in all_of_it.values()) - 1)
+        monkeypatch.setattr(saved_recording, "MOST_BYTES", sum(array.nbytes for array in all_of_it.values()) - 1)
         least = embedded(show(chosen))
         assert least.keys() < all_of_it.keys()
         size = sum(array.nbytes for array in least.values())
-        monkeypatch.setattr(saved_page, "MOST_BYTES", size)
-        assert saved_page.attention_fits(model.config, "self", 8) and embedded(show(chosen)).keys() == least.keys()
-        monkeypatch.setattr(saved_page, "MOST_BYTES", size - 1)
-        assert not saved_page.attention_fits(model.config, "self", 8)
+        monkeypatch.setattr(saved_recording, "MOST_BYTES", size)
+        assert saved_recording.attention_fits(model.config, "self", 8) and embedded(show(chosen)).keys() == least.keys()
+        monkeypatch.setattr(saved_recording, "MOST_BYTES", size - 1)
+        assert not saved_recording.attention_fits(model.config, "self", 8)
         for show_it in (lambda: show(chosen), lambda: whole(model, kind="self")):
             with pytest.raises(ValueError, match="take a shorter text"):
                 show_it()

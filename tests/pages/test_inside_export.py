@@ -12,7 +12,7 @@ from transformer import from_code, in_window
 from transformer.api import exports
 from transformer.api.pass_inputs import PassInputs
 from transformer.api.tensors import tensor
-from transformer.frontend import live_page, saved_page
+from transformer.frontend import saved_model, saved_recording
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -87,23 +87,23 @@ def opened(**link):
 def test_a_page_that_is_saved_computes_or_the_page_says_how_large_it_is_and_what_it_lacks(monkeypatch):
     at = opened()
     assert "in it another prompt can be typed" in words_of(at) and button(at, "page") == "Save as a page"
-    monkeypatch.setattr(live_page, "MOST_BYTES", 1000)
+    monkeypatch.setattr(saved_model, "MOST_BYTES", 1000)
     at, config = opened(), library.config("shakespeare")
     page = exports.page_of(PassInputs(library.opened("shakespeare"), tuple(ids("To be"))), title="x")
     size = int(re.search(r"\((\d+) kB\)", button(at, "page"))[1])
     assert size == pytest.approx(len(page.encode()) / 1000, rel=0.01)
     assert "every number of the pass" in words_of(at) and "computes nothing new" in words_of(at)
-    all_of_it = saved_page.page_fit(config, 5).size
+    all_of_it = saved_recording.page_fit(config, 5).size
     for most, words in (
         (all_of_it - 1, "it leaves out the matrices of weights"),
         (100, "too many for one page, however short the text"),
     ):
-        monkeypatch.setattr(saved_page, "MOST_BYTES", most)
+        monkeypatch.setattr(saved_recording, "MOST_BYTES", most)
         at = opened()
         assert words in words_of(at) and bool(button(at, "page")) == (most > 100)
     for most in range(100, all_of_it, 100):  # the first limit under which one token fits
-        monkeypatch.setattr(saved_page, "MOST_BYTES", most)
-        if saved_page.page_fit(config, 1):
+        monkeypatch.setattr(saved_recording, "MOST_BYTES", most)
+        if saved_recording.page_fit(config, 1):
             break
     assert "Shorten the text to save it" in words_of(opened())
 

@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..frontend.live_page import View, live_page, too_large
-from ..frontend.saved_page import INSIDE, attention_fits, inside_page, page, page_fit
+from ..frontend import saved_recording
+from ..frontend.saved_model import View, model_page, too_large
+from ..frontend.saved_recording import INSIDE, attention_fits, inside_page, page_fit
 from ..inference.attention_outline import names_around
 from ..inference.inputs import inputs_of
 from ..inference.pass_outline import TensorInfo, tensors_of
@@ -127,8 +128,8 @@ def _whole_pass(inputs: PassInputs) -> Recording:
 def inside_view(inputs: PassInputs, *, title: str, **options: Any) -> str:
     """The page Inside as an HTML page that computes; of a model that is too large for that, as `page_of` makes it."""
     chosen = {name: options.get(name, value) for name, value in INSIDE.items()}
-    if (live := _live_page(inputs, "inside", title=title, begin=inputs.begin, chosen=chosen)) is not None:
-        return live
+    if (page := _model_page(inputs, "inside", title=title, begin=inputs.begin, chosen=chosen)) is not None:
+        return page
     return page_of(inputs, title=title, note=too_large(inputs.model.checkpoint.model) or "", **options)
 
 
@@ -139,15 +140,15 @@ def generation_page(inputs: PassInputs, *, title: str, **chosen: Any) -> str:
     """
     if problem := too_large(inputs.model.checkpoint.model):
         raise ValueError(problem)
-    if (live := _live_page(inputs, "generation", title=title, chosen=chosen)) is None:
+    if (page := _model_page(inputs, "generation", title=title, chosen=chosen)) is None:
         raise ValueError("This model has too many tokens for a page.")
-    return live
+    return page
 
 
-def _live_page(inputs: PassInputs, view: View, **about: Any) -> str | None:
+def _model_page(inputs: PassInputs, view: View, **about: Any) -> str | None:
     model, tokens, source = inputs.passed
-    live = live_page(model.checkpoint, view, tokens, source, interventions=inputs.changes, **about)
-    return None if live is None else live.html
+    page = model_page(model.checkpoint, view, tokens, source, interventions=inputs.changes, **about)
+    return None if page is None else page.html
 
 
 def _is_in_view(name: str, info: TensorInfo, scope: str | None) -> bool:
@@ -283,14 +284,16 @@ def _page(query: ExportQuery, inputs: PassInputs, title: str) -> Callable[[], An
 def attention_page(inputs: PassInputs, kind: str, **options: Any) -> str:
     """An attention as an HTML page that needs no server, and that computes unless the model is too large for one.
 
-    options: what else `page` takes.
+    options: what else `saved_recording.attention_page` takes.
     """
     about = {name: options[name] for name in ("title", "next") if name in options}
     chosen = {name: value for name, value in options.items() if name not in about}
-    live = _live_page(inputs, "attention", begin=inputs.begin, kind=kind, chosen=chosen, **about)
-    if live is not None:
-        return live
+    page = _model_page(inputs, "attention", begin=inputs.begin, kind=kind, chosen=chosen, **about)
+    if page is not None:
+        return page
     note = too_large(inputs.model.checkpoint.model) or ""
     read = inputs.tokens, inputs.source, kind, inputs.interventions
     outlined = whole_overview(inputs.model.checkpoint, *read)
-    return page(outlined, whole_attention(inputs, kind), offsets=inputs.offsets(kind), note=note, **options).html
+    return saved_recording.attention_page(
+        outlined, whole_attention(inputs, kind), offsets=inputs.offsets(kind), note=note, **options
+    ).html

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from safetensors.torch import save
 
+from ..checkpoints.checkpoint import Checkpoint
+from ..checkpoints.model_card import ModelCard
 from ..config import ModelConfig
 from ..data.token_names import kinds_of
 from ..data.tokenizers import Tokenizer
@@ -22,6 +26,7 @@ from ..model.effective_weights import merged
 from ..model.equations import LOGITS, equations_json
 from ..model.models import Model
 from ..model.registry import attention_modules
+from .html_scripts import as_json
 
 SHOWN_OF_CARD = (
     *("title", "summary", "group", "examples", "opening", "language", "task", "corpus", "training"),
@@ -31,33 +36,20 @@ SAMPLED = 32
 """Tokens of the text on which a browser compares what it computes with the engine's numbers."""
 
 
-class Card(Protocol):
-    """What is read of a model's card."""
-
-    @property
-    def title(self) -> str: ...
-    @property
-    def task(self) -> str: ...
-    @property
-    def start_tokens(self) -> tuple[int, ...]: ...
-    @property
-    def stop_tokens(self) -> tuple[int, ...]: ...
-    @property
-    def mask_token_id(self) -> int | None: ...
+def described(checkpoint: Checkpoint) -> dict[str, Any]:
+    """All that a page without a server knows of a model beside its weights, JSON-ready."""
+    tokenizer, card = checkpoint.tokenizer, checkpoint.card
+    about = about_model(merged(checkpoint.model)[0], tokenizer, card)
+    return {"about": about, "card": about_card(card), "tokenizer": json.loads(tokenizer.to_json())}
 
 
-class Checkpoint(Protocol):
-    """A model with what belongs to it."""
-
-    @property
-    def model(self) -> Model: ...
-    @property
-    def tokenizer(self) -> Tokenizer: ...
-    @property
-    def card(self) -> Card: ...
+def in_one_element(checkpoint: Checkpoint) -> str:
+    """A model as JSON for an element of a page: what `described` gives, and its weights in base64."""
+    weights = base64.b64encode(weights_of(checkpoint.model)).decode()
+    return as_json({"described": described(checkpoint), "weights": weights})
 
 
-def about_model(config: ModelConfig, tokenizer: Tokenizer, card: Card, *, names: bool = True) -> dict[str, Any]:
+def about_model(config: ModelConfig, tokenizer: Tokenizer, card: ModelCard, *, names: bool = True) -> dict[str, Any]:
     """All that the engine in JavaScript knows of a model beside its weights, JSON-ready.
 
     `config`; `equations`; `tensors`, the fields of `TensorInfo` for a text and a source of one token each; `stacks`;
@@ -87,14 +79,13 @@ def about_model(config: ModelConfig, tokenizer: Tokenizer, card: Card, *, names:
     }
 
 
-def about_card(card: Any) -> dict[str, Any]:
-    """What a visitor is told of a model, JSON-ready. card: a `ModelCard`, or what has some of its fields."""
-    shown = {name: getattr(card, name) for name in SHOWN_OF_CARD if hasattr(card, name)}
-    return {**shown, "chats": getattr(card, "chat", None) is not None}
+def about_card(card: ModelCard) -> dict[str, Any]:
+    """What a visitor is told of a model, JSON-ready."""
+    return {name: getattr(card, name) for name in SHOWN_OF_CARD} | {"chats": card.chat is not None}
 
 
-def listed(name: str, config: ModelConfig, card: Any) -> dict[str, Any]:
-    """What a page knows of a model that can be picked, JSON-ready. card: as in `about_card`."""
+def listed(name: str, config: ModelConfig, card: ModelCard) -> dict[str, Any]:
+    """What a page knows of a model that can be picked, JSON-ready."""
     return {
         "name": name,
         "title": card.title,
@@ -102,9 +93,9 @@ def listed(name: str, config: ModelConfig, card: Any) -> dict[str, Any]:
         "examples": list(card.examples),
         "causal": config.is_causal,
         "attends": config.n_layers > 0 and config.attention == "softmax",
-        "corpus": getattr(card, "corpus", {}).get("name"),
-        "language": getattr(card, "language", ""),
-        "parameters": getattr(card, "parameters", 0),
+        "corpus": card.corpus.get("name"),
+        "language": card.language,
+        "parameters": card.parameters,
     }
 
 

@@ -10,21 +10,23 @@ import base64
 import hashlib
 import json
 import re
-import struct
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qsl
 
+import numpy as np
+
+from ..checkpoints.checkpoint import Checkpoint
 from . import FOLDER, STYLES, sheets
 from .html_page import in_one_file
-from .html_scripts import as_json, json_in_html, script_in_html
-from .live_model import Checkpoint, about_card, about_model, listed, weights_of
+from .html_scripts import as_json, script_in_html
+from .live_model import described, in_one_element, listed, weights_of
 from .module_bundle import bundle
 from .page_titles import SENTENCES
 from .startup import SCRIPT, WITHOUT_SCRIPTS
+from .static_image import png
 
 PAGES = {page: sentence for page, sentence in SENTENCES.items() if page != "Train"}
 """The pages, each with a sentence on what it shows; nothing is trained in a browser."""
@@ -68,27 +70,10 @@ SHELL = '<div data-part="shell"></div>'
 PROBLEM = '<p class="problem" data-part="problem" role="alert" hidden></p>'
 
 
-class Card(Protocol):
-    """What a site shows of a model's card."""
-
-    @property
-    def title(self) -> str: ...
-    @property
-    def summary(self) -> str: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def examples(self) -> list[str]: ...
-    @property
-    def opening(self) -> Mapping[str, object] | None: ...
-
-
-def write_site(
-    folder: Path, models: Iterable[tuple[Path, Checkpoint, Card]], lessons: Sequence[Mapping[str, Any]] = ()
-) -> int:
+def write_site(folder: Path, models: Mapping[str, Checkpoint], lessons: Sequence[Mapping[str, Any]] = ()) -> int:
     """Write a site; returns its bytes.
 
-    models: the folder of each, what was read of it, and its card. lessons: as `pages.ui` makes them, JSON-ready; one
+    models: by name. lessons: as `pages.ui` makes them, JSON-ready; one
     without steps is listed with its note, which says why.
     Raises: ValueError for a folder that holds something else, and where the site would be too large.
     """
@@ -96,10 +81,10 @@ def write_site(
         raise ValueError(f"{folder} holds other files; name a new folder, or an empty one, for the site.")
     files: dict[str, bytes] = {}
     catalogue = []
-    for path, checkpoint, card in models:
-        catalogue.append(listed(path.name, checkpoint.model.config, card))
-        files[f"models/{path.name}/model.json"] = described(checkpoint, card)
-        files[f"models/{path.name}/model.safetensors"] = weights_of(checkpoint.model)
+    for name, checkpoint in models.items():
+        catalogue.append(listed(name, checkpoint.model.config, checkpoint.card))
+        files[f"models/{name}/model.json"] = _json(described(checkpoint))
+        files[f"models/{name}/model.safetensors"] = weights_of(checkpoint.model)
     if not catalogue:
         raise ValueError("There is no usable checkpoint to make a site of.")
     frame = {
@@ -136,27 +121,17 @@ def write_site(
     return size
 
 
-def described(checkpoint: Checkpoint, card: Card) -> bytes:
-    """All that a page knows of a model beside its weights, as JSON."""
-    about = about_model(checkpoint.model.config, checkpoint.tokenizer, checkpoint.card)
-    return _json({"about": about, "card": about_card(card), "tokenizer": json.loads(checkpoint.tokenizer.to_json())})
-
-
-def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, tuple[bytes, bytes]]) -> str:
+def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, Checkpoint]) -> str:
     """A lesson as one HTML file that needs no network: its models, and all that computes them, lie in it.
 
-    models: of each model that its views show, what `described` gives, and its weights.
+    models: by name, those that its views show.
     Raises: ValueError where the file would be too large.
     """
-    cards = {name: json.loads(models[name][0])["card"] for name in models_of(lesson)}
-    listed = [{"name": name, "group": "", **card} for name, card in cards.items()]
-    about = as_json({"lesson": lesson, "models": listed})
+    shown = models_of(lesson)
+    catalogue = [listed(name, models[name].model.config, models[name].card) for name in shown]
+    about = as_json({"lesson": lesson, "models": catalogue})
     elements = {"about": about, "worker": bundle(FOLDER / "engine" / "worker.js")}
-    for name in models_of(lesson):
-        model, weights = models[name]
-        elements[f"model-{name}"] = (
-            f'{{"described":{json_in_html(model.decode())},"weights":"{base64.b64encode(weights).decode()}"}}'
-        )
+    elements |= {f"model-{name}": in_one_element(models[name]) for name in shown}
     main = f'{WITHOUT_SCRIPTS}\n<main class="site-main">{PROBLEM}<div data-part="lesson"></div></main>'
     script = script_in_html(bundle(FOLDER / "site" / "learn.js"))
     page = in_one_file(f"{lesson['name']} · HeadsUp", style(), script, main, elements)
@@ -186,25 +161,16 @@ def style() -> str:
 
 
 def icon(size: int) -> bytes:
-    """A PNG of an attention pattern: below the diagonal, darker means more weight."""
-    cells, gap = 4, size // 32
+    """A PNG of an attention pattern: below the diagonal, brighter means more weight."""
     weights = [[1.0], [0.35, 0.8], [0.9, 0.3, 0.5], [0.25, 0.45, 1.0, 0.6]]
-    side = (size * 3 // 4) // cells
-    begin = (size - cells * side) // 2
-    pixels = [[(14, 17, 23)] * size for _ in range(size)]
+    side, gap = size * 3 // 4 // len(weights), size // 32
+    begin = (size - side * len(weights)) // 2
+    picture = np.full((size, size, 3), (14, 17, 23), dtype=np.uint8)
     for row, of_row in enumerate(weights):
         for column, weight in enumerate(of_row):
-            red, green, blue = (round(27 + (full - 27) * weight) for full in (124, 196, 238))
-            for y in range(begin + row * side + gap, begin + (row + 1) * side - gap):
-                left, right = begin + column * side + gap, begin + (column + 1) * side - gap
-                pixels[y][left:right] = [(red, green, blue)] * (right - left)
-    rows = b"".join(b"\0" + bytes(part for pixel in row for part in pixel) for row in pixels)
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
+            cell = (slice(begin + at * side + gap, begin + (at + 1) * side - gap) for at in (row, column))
+            picture[*cell] = np.rint(27 + weight * (np.array((124, 196, 238)) - 27))
+    return png(picture)
 
 
 def _file(page: str) -> str:

@@ -1,4 +1,4 @@
-"""Draws a still PNG of all attention heads, for places where scripts don't run.
+"""Writes PNG files: a still picture of all attention heads, for places where scripts don't run.
 
 Shapes: row (a layer, say), head, query, key.
 """
@@ -36,20 +36,21 @@ def still(rows: Sequence[np.ndarray]) -> tuple[bytes, int, int]:
     for row, tile in enumerate(tiles):
         for column, head in enumerate(tile):
             picture[row * tall :, column * wide :][: head.shape[0], : head.shape[1]] = head
-    return _png(picture), picture.shape[1], picture.shape[0]
+    return png(picture, _palette()), picture.shape[1], picture.shape[0]
 
 
-def _png(picture: np.ndarray) -> bytes:
-    """A picture of bytes in the colours of weights (https://www.w3.org/TR/png/)."""
-    height, width = picture.shape
-    lines = np.pad(picture, ((0, 0), (1, 0))).tobytes()  # each begins with its filter, which is none
-    chunks = {
-        b"IHDR": struct.pack(">2I5B", width, height, 8, 3, 0, 0, 0),
-        b"PLTE": _palette().tobytes(),
-        b"tRNS": bytes([255] * HIDDEN + [0]),
-        b"IDAT": zlib.compress(lines, 9),
-        b"IEND": b"",
-    }
+def png(picture: np.ndarray, palette: np.ndarray | None = None) -> bytes:
+    """A PNG file (https://www.w3.org/TR/png/) of colours, uint8 (height, width, 3).
+
+    With a palette (256, 3), the picture is of its bytes, (height, width), of which HIDDEN is transparent.
+    """
+    height, width = picture.shape[:2]
+    rows = picture.reshape(height, -1)
+    lines = np.pad(rows, ((0, 0), (1, 0))).tobytes()  # each begins with its filter, which is none
+    chunks = {b"IHDR": struct.pack(">2I5B", width, height, 8, 2 if palette is None else 3, 0, 0, 0)}
+    if palette is not None:
+        chunks |= {b"PLTE": palette.tobytes(), b"tRNS": bytes([255] * HIDDEN + [0])}
+    chunks |= {b"IDAT": zlib.compress(lines, 9), b"IEND": b""}
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
         for kind, data in chunks.items()

@@ -10,8 +10,8 @@ from pages.ui.views import python_lines
 from transformer import attention_modules
 from transformer.api import exports
 from transformer.api.pass_inputs import PassInputs
-from transformer.frontend.live_page import LIVE, too_large
-from transformer.frontend.saved_page import attention_fits
+from transformer.frontend.saved_model import LIVE, too_large
+from transformer.frontend.saved_recording import attention_fits
 
 LINES = """import torch
 from transformer import {imports}

@@ -7,7 +7,7 @@ from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from transformer.api import exports
 from transformer.api.pass_inputs import PassInputs
-from transformer.frontend.live_page import too_large
+from transformer.frontend.saved_model import too_large
 
 
 def offer_page(session: Session) -> None:

@@ -15,8 +15,8 @@ from transformer.api.outlines import outline
 from transformer.api.pass_inputs import PassInputs
 from transformer.api.tensors import infos_of
 from transformer.frontend.html_page import in_words
-from transformer.frontend.live_page import LIVE, too_large
-from transformer.frontend.saved_page import page_fit, page_size
+from transformer.frontend.saved_model import LIVE, too_large
+from transformer.frontend.saved_recording import page_fit, page_size
 
 LINES = """from transformer import {imports}
 

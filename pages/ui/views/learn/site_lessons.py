@@ -20,12 +20,10 @@ from transformer import load_checkpoint
 from transformer.checkpoints.folder import list_checkpoints
 from transformer.commands import SHIPPED
 from transformer.frontend.html_page import in_words
-from transformer.frontend.live_model import weights_of
 from transformer.frontend.site import (
     MOST_OF_FILE,
     PAGES,
     WITHOUT_MODEL,
-    described,
     handout_page,
     lesson_page,
     models_of,
@@ -45,8 +43,7 @@ def write_whole_site(folder: Path) -> tuple[int, int]:
     site's bytes."""
     names = [entry.name for entry in list_checkpoints(SHIPPED) if entry.problem is None]
     course = [on_site(lesson, names) for lesson in lesson_files.all_lessons() if isinstance(lesson, Lesson)]
-    read = [(SHIPPED / name, load_checkpoint(SHIPPED / name)) for name in names]
-    size = write_site(folder, [(path, each, each.card) for path, each in read], course)
+    size = write_site(folder, {name: load_checkpoint(SHIPPED / name) for name in names}, course)
     return sum(bool(lesson["steps"]) for lesson in course), size
 
 
@@ -77,9 +74,8 @@ def lesson_file(lesson: Lesson) -> str:
     if too_large(lesson) is None:
         data = site_document(lesson)
         models = {name: library.model(name) for name in models_of(data)}
-        held = {name: (described(each, each.card), weights_of(each.model)) for name, each in models.items()}
         with contextlib.suppress(ValueError):  # its weights may not be of half the precision
-            return lesson_page(data, held)
+            return lesson_page(data, models)
     return lesson_page(site_document(lesson, is_live=False) | {"note": too_large(lesson) or ""}, {})
 
 

@@ -7,23 +7,21 @@ show(checkpoint, "To be, or", view="generation")  # what the model writes, or fi
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import urlencode
 
+from ..checkpoints.checkpoint import Checkpoint
 from ..inference.context_windows import WindowedIntervention
 from ..inference.intervention_codes import to_code
 from ..inference.interventions import Intervention
 from ..inference.pattern_pooling import pool, quantise
 from ..inference.recording import Recording
-from ..model.effective_weights import merged
 from ..model.models import Model
 from . import FOLDER
 from .html_page import HEADS, SavedPage, assembled, in_words, picture_of
 from .html_scripts import as_json
-from .live_model import Checkpoint, about_card, about_model, sample_of, weights_of
+from .live_model import in_one_element, sample_of
 from .module_bundle import bundle
 from .page_titles import SENTENCES
 
@@ -60,7 +58,7 @@ def too_large(model: Model) -> str | None:
     )
 
 
-def live_page(
+def model_page(
     checkpoint: Checkpoint,
     view: View,
     tokens: Sequence[int],
@@ -111,16 +109,10 @@ def live_page(
         },
         "models": [{"name": NAME, "title": card.title, "group": "", "examples": []}],
     }
-    described = {
-        "about": about_model(merged(model)[0], tokenizer, card),
-        "card": about_card(card),
-        "tokenizer": json.loads(tokenizer.to_json()),
-    }
-    weights = base64.b64encode(weights_of(model)).decode()
     sample = sample_of(model, tokens, source)
     elements = {
         "page": as_json(page),
-        f"model-{NAME}": as_json({"described": described, "weights": weights}),
+        f"model-{NAME}": in_one_element(checkpoint),
         "sample": sample,
         "worker": bundle(FOLDER / "engine" / "worker.js"),
     }
