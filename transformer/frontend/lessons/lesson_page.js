@@ -2,6 +2,7 @@
 // What is right was measured when the document was made. Answers stay in this browser, and can be saved as CSV.
 
 import { AttentionView } from "../attention/view.js";
+import { store, stored } from "../browser_storage.js";
 import { node, partsOf, putHtml } from "../dom.js";
 import { FillingView } from "../filling/view.js";
 import { GenerationView } from "../generation/view.js";
@@ -39,25 +40,8 @@ const KEPT = "headsup-lesson-answers";
 /** @type {{ models: ListedModel[], lessons?: any[], lesson?: Lesson }} models: that are here */ let about;
 /** @type {Shell | null} of the step's view */ let shell = null;
 
-/** What was answered, by "lesson/step"; a browser may refuse to keep it. @type {Record<string, Answered>} */
-let held = {};
-
-function answers() {
-  try {
-    return { ...JSON.parse(localStorage.getItem(KEPT) ?? "{}"), ...held };
-  } catch {
-    return held;
-  }
-}
-
-function keep(id, answered) {
-  held = { ...answers(), [id]: answered };
-  try {
-    localStorage.setItem(KEPT, JSON.stringify(held));
-  } catch {
-    // they last as long as the page is open
-  }
-}
+/** What was answered, by "lesson/step". @returns {Record<string, Answered>} */
+const answers = () => Object(stored(KEPT, "localStorage"));
 
 function button(parent, label, act, className = "act") {
   const made = node("button", className, parent);
@@ -93,7 +77,7 @@ function showStep(lesson, number) {
   const root = node("div", "", text);
   root.dataset.part = "root";
   const send = (answered) => {
-    keep(id, answered);
+    store(KEPT, { ...answers(), [id]: answered }, "localStorage");
     draw();
   };
   const drawn = new StepView(root, { send });

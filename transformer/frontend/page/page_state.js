@@ -2,6 +2,7 @@
 // one, and its address bar shows it. Values are texts, as a link has them; a parameter at its default isn't there. Positions
 // count the tokens of the whole text.
 
+import { store, stored } from "../browser_storage.js";
 import table from "../parameters.json" with { type: "json" };
 
 const EVERY_MS = 400; // between two writes to the bar: browsers allow a hundred in half a minute
@@ -234,20 +235,11 @@ export function replaceAddress(search) {
 
 /** @param {string} query @param {Record<string, string>} leftOut */
 function storeLeftOut(query, leftOut) {
-  try {
-    if (Object.keys(leftOut).length) sessionStorage.setItem(LEFT_OUT, JSON.stringify({ query, leftOut }));
-    else sessionStorage.removeItem(LEFT_OUT);
-  } catch {
-    // A browser may refuse to store anything.
-  }
+  store(LEFT_OUT, Object.keys(leftOut).length ? { query, leftOut } : null);
 }
 
 /** @param {string} search @returns {Record<string, string>} what was left out of this very address */
 function storedLeftOut(search) {
-  try {
-    const stored = JSON.parse(sessionStorage.getItem(LEFT_OUT));
-    return stored?.query === new URLSearchParams(search).toString() ? stored.leftOut : {};
-  } catch {
-    return {};
-  }
+  const found = stored(LEFT_OUT);
+  return found?.query === new URLSearchParams(search).toString() ? found.leftOut : {};
 }

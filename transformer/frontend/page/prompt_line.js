@@ -1,5 +1,6 @@
 // The prompt: one line, which grows over the page while it is edited; and examples of prompts.
 
+import { store, stored } from "../browser_storage.js";
 import { attribute, isComposing, node, untranslated } from "../dom.js";
 import { fitToText } from "../field_height.js";
 import { LONGEST_PROMPT } from "./page_state.js";
@@ -82,12 +83,7 @@ export class PromptLine {
 
   store() {
     const { text, field: { value }, isEdited } = this;
-    try {
-      if (value === text) sessionStorage.removeItem(DRAFT);
-      else sessionStorage.setItem(DRAFT, JSON.stringify({ text, value, isEdited, page: performance.timeOrigin }));
-    } catch {
-      // A browser may refuse to store anything.
-    }
+    store(DRAFT, value === text ? null : { text, value, isEdited, page: performance.timeOrigin });
   }
 }
 
@@ -99,11 +95,7 @@ export class PromptLine {
  * @returns {{ value: string, isEdited: boolean } | null}
  */
 function storedDraft(text) {
-  try {
-    const draft = JSON.parse(sessionStorage.getItem(DRAFT));
-    const isOfLink = performance.getEntriesByType("navigation").some((entry) => /** @type {PerformanceNavigationTiming} */ (entry).type === "navigate");
-    return draft?.text === text && (draft.page === performance.timeOrigin || !isOfLink) ? draft : null;
-  } catch {
-    return null;
-  }
+  const draft = stored(DRAFT);
+  const isOfLink = performance.getEntriesByType("navigation").some((entry) => /** @type {PerformanceNavigationTiming} */ (entry).type === "navigate");
+  return draft?.text === text && (draft.page === performance.timeOrigin || !isOfLink) ? draft : null;
 }

@@ -1,6 +1,7 @@
 // Turns presentation mode on and off: no header, large type, and navigation by clicker from view to view.
 //
 // It is a state of the tab: it stays from page to page and over a reload. Python is told of it, and draws its figures larger.
+import { store, stored } from "../../../../transformer/frontend/browser_storage.js";
 import { attribute, isComposing, isVisible } from "../../../../transformer/frontend/dom.js";
 import { PAGE_LINK, openPage } from "../../host/page_link.js";
 import { inComponents } from "./in_components.js";
@@ -40,7 +41,7 @@ export class Presentation {
 
   /** Go on presenting in a tab that was reloaded meanwhile. */
   resume() {
-    if (kept()) this.set(true);
+    if (stored(KEPT)) this.set(true);
   }
 
   set(isOn) {
@@ -51,7 +52,7 @@ export class Presentation {
     this.parts.bar.hidden = !isOn;
     this.wake();
     if (!isOn) this.point(false);
-    keep(isOn);
+    store(KEPT, isOn || null);
     this.tell(isOn && innerWidth >= WIDE);
     // What is drawn in pixels reads the page's type anew.
     dispatchEvent(new Event("resize"));
@@ -156,21 +157,4 @@ function isOccupied(event) {
   const [target] = event.composedPath();
   return isTyped(target) || Boolean(document.querySelector("[data-testid=stPopoverBody], [data-testid=stDialog]"))
     || event.composedPath().some((element) => element.querySelector?.("[data-raised]"));
-}
-
-function kept() {
-  try {
-    return sessionStorage.getItem(KEPT) === "1";
-  } catch {
-    return false;
-  }
-}
-
-function keep(isOn) {
-  try {
-    if (isOn) sessionStorage.setItem(KEPT, "1");
-    else sessionStorage.removeItem(KEPT);
-  } catch {
-    // It lasts until the page is reloaded.
-  }
 }

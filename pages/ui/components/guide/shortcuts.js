@@ -1,5 +1,6 @@
 // Handles single-key shortcuts, which are off while the visitor types or has turned them off; and finds the focused
 // element.
+import { store, stored } from "../../../../transformer/frontend/browser_storage.js";
 
 const KEPT = "headsup-keys";
 
@@ -9,22 +10,9 @@ export function isTyped(element) {
 }
 
 /** Whether single keys do anything; who speaks to a computer may want them off (WCAG 2.1, 2.1.4). */
-export function areKeysOn() {
-  try {
-    return localStorage.getItem(KEPT) !== "off";
-  } catch {
-    return globalThis.headsupKeysOff !== true;
-  }
-}
+export const areKeysOn = () => stored(KEPT, "localStorage") !== false;
 
-export function turnKeys(isOn) {
-  globalThis.headsupKeysOff = !isOn;
-  try {
-    localStorage.setItem(KEPT, isOn ? "on" : "off");
-  } catch {
-    // It lasts until the page is reloaded.
-  }
-}
+export const turnKeys = (isOn) => store(KEPT, isOn, "localStorage");
 
 /** acts: by key, what each does. */
 export function listenForKeys(acts) {

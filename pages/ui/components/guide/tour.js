@@ -3,6 +3,7 @@
 //
 // The card is a dialog that isn't modal. It takes the focus as it appears, and from then on only from somebody who has it
 // there, or who works with the keyboard; what it says is announced either way.
+import { store, stored } from "../../../../transformer/frontend/browser_storage.js";
 import { attribute, isComposing, isVisible, node, put } from "../../../../transformer/frontend/dom.js";
 import { asText, changesIn, changesOn } from "../../../../transformer/frontend/changes.js";
 import { pageState } from "../../../../transformer/frontend/page/page_state.js";
@@ -217,20 +218,7 @@ function isOpenAbove(event) {
     || event.composedPath().some((element) => element.querySelector?.("[role=tooltip][data-raised]"));
 }
 
-// That it was seen is kept in the browser and nowhere else; where that can't be, for as long as the tab shows the app.
-export function wasSeen() {
-  try {
-    return localStorage.getItem(SEEN) === "seen" || globalThis.headsupStartSeen === true;
-  } catch {
-    return globalThis.headsupStartSeen === true;
-  }
-}
+// That it was seen is kept in the browser and nowhere else.
+export const wasSeen = () => stored(SEEN, "localStorage") === true;
 
-export function remember() {
-  globalThis.headsupStartSeen = true;
-  try {
-    localStorage.setItem(SEEN, "seen");
-  } catch {
-    // The tab remembers.
-  }
-}
+export const remember = () => store(SEEN, true, "localStorage");

@@ -1,6 +1,7 @@
 // Keeps what is typed into a field and not yet applied over a reload or a restart of the server. It comes back into its
 // field and waits to be applied. (Streamlit takes it for applied when the connection is lost, and forgets it with the
 // next change of page.) The shell keeps its prompt by itself.
+import { store, stored } from "../../../../transformer/frontend/browser_storage.js";
 import { isComposing } from "../../../../transformer/frontend/dom.js";
 
 const NAME = "headsup_input_drafts";
@@ -8,23 +9,6 @@ const FIELDS = "[data-testid=stTextArea] textarea, [data-testid=stTextInput] inp
 /** @typedef {HTMLInputElement | HTMLTextAreaElement} Field */
 const LOOK_EVERY_MS = 100;
 const LOOKS = 50; // for the field, which the page may be about to draw
-
-function stored() {
-  try {
-    return JSON.parse(sessionStorage.getItem(NAME));
-  } catch {
-    return null; // nothing that this script wrote, or a browser that keeps nothing
-  }
-}
-
-function store(typed) {
-  try {
-    if (typed) sessionStorage.setItem(NAME, JSON.stringify(typed));
-    else sessionStorage.removeItem(NAME);
-  } catch {
-    // A browser that keeps nothing, or has no room.
-  }
-}
 
 const labelOf = (field) => field.getAttribute("aria-label") ?? "";
 /** @returns {target is Field} */
@@ -35,9 +19,9 @@ const reachesPython = () => Boolean(document.querySelector("[data-test-connectio
 const isByLink = () => performance.getEntriesByType("navigation").some((opened) => /** @type {PerformanceNavigationTiming} */ (opened).type === "navigate");
 
 function listen(tab) {
-  const applied = () => !tab.isLeaving && reachesPython() && store(null);
+  const applied = () => !tab.isLeaving && reachesPython() && store(NAME, null);
   document.addEventListener("input", ({ target }) => {
-    if (isField(target)) store({ label: labelOf(target), text: target.value, path: location.pathname });
+    if (isField(target)) store(NAME, { label: labelOf(target), text: target.value, path: location.pathname });
   }, true);
   // A field that is disabled while the server is away loses the cursor, too, without being left.
   document.addEventListener("focusout", ({ target }) => isField(target) && !target.disabled && applied(), true);
@@ -62,7 +46,7 @@ function listen(tab) {
  * drawn, put something else there. isNew: the page has just been loaded.
  */
 function bringBack(isNew, looks = LOOKS) {
-  const typed = stored();
+  const typed = stored(NAME);
   if (!typed || typed.path !== location.pathname || looks <= 0) return;
   const again = () => setTimeout(bringBack, LOOK_EVERY_MS, false, looks - 1);
   /** @type {NodeListOf<Field>} */
@@ -77,7 +61,7 @@ function bringBack(isNew, looks = LOOKS) {
     return;
   }
   if (isNew && field.value === typed.text) {
-    store(null); // it was applied after all
+    store(NAME, null); // it was applied after all
     return;
   }
   const put = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), "value").set; // React's own is in the way
@@ -94,7 +78,7 @@ export function mountInputDrafts({ data }) {
   const tab = (globalThis.headsupInputDrafts ??= {});
   if (tab.session === data.session) return; // called again, by a change of theme or page
   const isNew = !tab.session;
-  if (isNew && isByLink()) store(null); // which says itself what the page is to show
+  if (isNew && isByLink()) store(NAME, null); // which says itself what the page is to show
   if (isNew) listen(tab);
   tab.session = data.session;
   bringBack(isNew);
