@@ -30,7 +30,7 @@ def test_the_tour_is_offered_where_a_visit_begins_and_never_over_a_link(
     given = []
     monkeypatch.setenv(page_guide.VARIABLE, variable)
     mount = shell._mount
-    monkeypatch.setattr(shell, "_mount", lambda **call: given.append(call["data"]["offers_tour"]) or mount(**call))
+    monkeypatch.setattr(shell, "_mount", lambda **call: given.append(call["data"][0]["offers_tour"]) or mount(**call))
     at = visitor(page)
     at.query_params = parameters
     at = checked(at.run())
