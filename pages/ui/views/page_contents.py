@@ -108,6 +108,6 @@ CONTENTS: dict[str, Callable[[Session], None]] = {
     "Inside": inside,
     "Train": train,
 }
-"""By the page's title."""
+"""By the page's title; Python draws nothing of What if."""
 NEEDS_NO_TEXT = ("Positions", "Train")
 """The pages that show something even for a prompt that can't be read."""

@@ -180,7 +180,7 @@ def _live_view(session: Session, entered: OpenedStep, page: str) -> None:
             )
     if page != "Train":
         step_view()
-    if session.tokens is not None or page in NEEDS_NO_TEXT:
+    if page in CONTENTS and (session.tokens is not None or page in NEEDS_NO_TEXT):
         CONTENTS[page](session)
 
 
