@@ -57,7 +57,7 @@ from .request_parameters import (
     kind_of,
     part_named,
 )
-from .responses import Responder, as_json
+from .responses import Asked, Responder, as_json
 from .routing import FILE, JSON, STREAM, Routes
 from .server_metrics import Gauges, Histogram, Latency, gauge_lines, resident_bytes
 
@@ -212,9 +212,8 @@ def _passes(responder: Responder) -> APIRouter:
         read = frozenset(ids_of(query.tokens))
         if read and max(read) >= config.vocab_size:
             raise wrong("tokens", f"{max(read)} is not in this model's vocabulary of {config.vocab_size}")
-        return await responder.recording(
-            request, query, model, lambda: analyses.circuit(model, query.kind, query.attention, query.head, read)
-        )
+        made = lambda: analyses.circuit(model, query.kind, query.attention, query.head, read)  # noqa: E731
+        return await responder.recording(Asked(request, query, model), made)
 
     @routes.of_pass(
         "/ablation", AblationQuery, "What each head and feed-forward layer does for a text", responder.stream, STREAM

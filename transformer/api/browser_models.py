@@ -9,34 +9,34 @@ from ..checkpoints.folder import Checkpoint
 from ..frontend.live_model import SAMPLED, about_model, sample_of, weights_of
 from ..inference.recording import Recording
 from .errors import ApiError
-from .open_models import MOST_PARAMETERS, OpenModel, is_for_browsers
+from .open_models import MOST_PARAMETERS, is_for_browsers
 from .request_parameters import ModelQuery
-from .responses import RECORDING, Answer, Responder
+from .responses import RECORDING, Answer, Asked, Responder
 from .routing import Routes
 
 
 def routes(responder: Responder) -> APIRouter:
     routes = Routes(responder)
 
-    async def small(query: ModelQuery, request: Request) -> OpenModel:
+    async def small(query: ModelQuery, request: Request) -> Asked:
         model = await responder.model(query, request)
         if not is_for_browsers(model):
             raise ApiError(413, f"Browsers compute models of at most {MOST_PARAMETERS:,} parameters here.", "model")
-        return model
+        return Asked(request, query, model)
 
     @routes.both("/weights", ModelQuery, "A small model's weights, for a browser that computes with them")
     async def weights(request: Request, query: ModelQuery) -> Response:
         """A safetensors file, with half precision where that has a weight's numbers exactly."""
-        model = await small(query, request)
-        make = lambda: Answer(RECORDING, weights_of(model.checkpoint.model))  # noqa: E731
-        return await responder.answer(request, query, model, make, keeps=not model.is_own)
+        asked = await small(query, request)
+        make = lambda: Answer(RECORDING, weights_of(asked.model.checkpoint.model))  # noqa: E731
+        return await responder.answer(asked, make, keeps=not asked.model.is_own)
 
     @routes.both("/description", ModelQuery, "What such a browser needs to know of a model beside its weights")
     async def description(request: Request, query: ModelQuery) -> Response:
         """Metadata `about`: configuration, equations, tensors, tokens' names. `tokens`, `source`: a sample; tensors:
         what the engine computes of it, which a browser compares its own numbers with."""
-        model = await small(query, request)
-        return await responder.recording(request, query, model, lambda: describe(model.checkpoint), compresses=True)
+        asked = await small(query, request)
+        return await responder.recording(asked, lambda: describe(asked.model.checkpoint), compresses=True)
 
     return routes.router
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from gzip import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import Request
 from fastapi.responses import JSONResponse, Response
@@ -57,6 +57,14 @@ class Answer:
     body: bytes
     compressed: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Asked(NamedTuple):
+    """A request, its query, and the model that it asks."""
+
+    request: Request
+    query: ModelQuery
+    model: OpenModel
 
 
 class Responder:
@@ -125,56 +133,33 @@ class Responder:
         """Look something up in files, on a thread apart from computations. share: in whose turn."""
         return await asyncio.wrap_future(self._opening.submit(share, find))
 
-    async def recording(
-        self,
-        request: Request,
-        query: ModelQuery,
-        model: OpenModel,
-        compute: Callable[[], Recording],
-        *,
-        compresses: bool = False,
-    ) -> Response:
+    async def recording(self, asked: Asked, compute: Callable[[], Recording], *, compresses: bool = False) -> Response:
         """Answer with a recording. compresses: whether to compress it, which pays for bytes, not for floats."""
 
         def make() -> Answer:
             body = compute().to_bytes()
             return _packed(RECORDING, body) if compresses else Answer(RECORDING, body)
 
-        return await self.answer(request, query, model, make, keeps=compresses)
+        return await self.answer(asked, make, keeps=compresses)
 
-    async def json(
-        self,
-        request: Request,
-        query: ModelQuery,
-        model: OpenModel,
-        compute: Callable[[], Any],
-        *,
-        takes_long: bool = True,
-    ) -> Response:
+    async def json(self, asked: Asked, compute: Callable[[], Any], *, takes_long: bool = True) -> Response:
         """Answer with JSON."""
 
         def make() -> Answer:
             return _packed("application/json", json.dumps(compute(), allow_nan=False).encode())
 
-        return await self.answer(request, query, model, make, takes_long=takes_long)
+        return await self.answer(asked, make, takes_long=takes_long)
 
     async def answer(
-        self,
-        request: Request,
-        query: ModelQuery,
-        model: OpenModel,
-        make: Callable[[], Answer],
-        *,
-        takes_long: bool = False,
-        keeps: bool = True,
+        self, asked: Asked, make: Callable[[], Answer], *, takes_long: bool = False, keeps: bool = True
     ) -> Response:
         """Answer from the client's cache or this one, or compute the answer, once for all who ask."""
-        key, headers, response = self._known(request, query, model)
+        key, headers, response = self._known(asked)
         if response is not None:
             return response
         computations = self._long if takes_long else self._short
         computed = (lambda: self._answers.get(key, make)) if keeps else make
-        with computations.join(key, computed, share_in(request)) as job:
+        with computations.join(key, computed, share_in(asked.request)) as job:
             try:
                 answer = await asyncio.shield(asyncio.wrap_future(job))
             except ValueError as error:  # a problem that only computing shows
@@ -183,16 +168,14 @@ class Responder:
                 if computations.is_closed:
                     raise stopping() from None
                 raise  # it is the request that was cancelled
-        return _response(request, answer, headers)
+        return _response(asked.request, answer, headers)
 
-    async def stream(
-        self, request: Request, query: ModelQuery, model: OpenModel, compute: Callable[[], Any]
-    ) -> Response:
+    async def stream(self, asked: Asked, compute: Callable[[], Any]) -> Response:
         """Answer with events: `progress` {share} now and then, then `result`, or `error`.
 
         compute: returns what JSON can hold, and calls `progress`, by which it ends once nobody reads the stream.
         """
-        key, headers, response = self._known(request, query, model)
+        key, headers, response = self._known(asked)
         if response is not None:
             return response
 
@@ -202,7 +185,7 @@ class Responder:
 
         async def events() -> AsyncIterator[bytes]:
             try:
-                with self._long.join(key, make, share_in(request)) as job:
+                with self._long.join(key, make, share_in(asked.request)) as job:
                     last_share, last_sent = -1.0, time.monotonic()
                     while not job.done():
                         if job.share != last_share:
@@ -225,10 +208,9 @@ class Responder:
 
         return stream_of(events(), {**headers, **HEADERS})
 
-    def _known(
-        self, request: Request, query: ModelQuery, model: OpenModel
-    ) -> tuple[Hashable, dict[str, str], Response | None]:
+    def _known(self, asked: Asked) -> tuple[Hashable, dict[str, str], Response | None]:
         """An answer's cache key, its headers, and the response if nothing has to be computed."""
+        request, query, model = asked
         path = request.scope["route"].path.strip("/")
         of_today = _written_today(query, model)
         key = path, model.version, query.model_dump_json(exclude={"version"}, exclude_none=True), of_today

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from .errors import ERRORS
 from .pass_inputs import PassInputs
 from .request_parameters import ModelQuery, inputs_of
-from .responses import RECORDING, Responder
+from .responses import RECORDING, Asked, Responder
 from .server_sent_events import MEDIA_TYPE as STREAM
 
 JSON, FILE = "application/json", "application/octet-stream"
@@ -41,7 +41,8 @@ class Routes:
             async def answer(request: Request, query: Any) -> Response:
                 parameters = self._read(query, await self._responder.model(query, request))
                 made = prepare(query, parameters)
-                return await (respond or self._responder.recording)(request, query, parameters.model, made, **how)
+                asked = Asked(request, query, parameters.model)
+                return await (respond or self._responder.recording)(asked, made, **how)
 
             answer.__doc__ = prepare.__doc__
             return self.both(path, query_type, summary, answers)(answer)

@@ -18,7 +18,7 @@ from .file_names import slug
 from .open_models import OpenModel, is_large
 from .prompt_pairs import prompt_pairs
 from .request_parameters import LONGEST_TEXT, ModelQuery
-from .responses import Responder
+from .responses import Asked, Responder
 from .routing import JSON, Routes
 
 MOST_WORDS = 60
@@ -58,7 +58,7 @@ def routes(responder: Responder) -> APIRouter:
         where they read texts, too."""
         query = ModelQuery(model=name, version=version)
         model = await responder.model(query, request)
-        return await responder.json(request, query, model, lambda: description(model), takes_long=False)
+        return await responder.json(Asked(request, query, model), lambda: description(model), takes_long=False)
 
     @routes.both("/tokens", TextQuery, "What a model reads a text as", JSON)
     async def tokens(request: Request, query: TextQuery) -> Response:
@@ -67,7 +67,7 @@ def routes(responder: Responder) -> APIRouter:
         that the vocabulary lacks, each {text, position}, `known` the text without them, and `words` all there are."""
         model = await responder.model(query, request)
         made = lambda: reading(model.checkpoint, query.text, query.reads)  # noqa: E731
-        return await responder.json(request, query, model, made, takes_long=False)
+        return await responder.json(Asked(request, query, model), made, takes_long=False)
 
     @routes.both("/vocabulary", ModelQuery, "What a model's tokens are called", JSON)
     async def vocabulary(request: Request, query: ModelQuery) -> Response:
@@ -75,14 +75,14 @@ def routes(responder: Responder) -> APIRouter:
         model = await responder.model(query, request)
         tokenizer = model.checkpoint.tokenizer
         made = lambda: {"labels": tokenizer.labels(range(tokenizer.vocab_size))}  # noqa: E731
-        return await responder.json(request, query, model, made)
+        return await responder.json(Asked(request, query, model), made)
 
     @routes.both("/prompt-pairs", PromptQuery, "Prompts to put beside one another", JSON)
     async def pairs(request: Request, query: PromptQuery) -> Response:
         """`suggested`, another prompt that changes what the model predicts, or null; `pairs` of `prompts` that suit the
         model, and whether it `continues` them, rather than to answer."""
         model = await responder.model(query, request)
-        return await responder.json(request, query, model, lambda: prompt_pairs(model, query.text))
+        return await responder.json(Asked(request, query, model), lambda: prompt_pairs(model, query.text))
 
     return routes.router
 
