@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from .intervention_kinds import KINDS, NAMES, RULES, ablates
-
-
-class Part(Protocol):
-    """A hook point, one head of it or all (None), at one position or all."""
-
-    @property
-    def point(self) -> str: ...
-    @property
-    def head(self) -> int | None: ...
-    @property
-    def position(self) -> int | None: ...
 
 
 def describe_module(name: str) -> str:
@@ -28,11 +17,6 @@ def describe_module(name: str) -> str:
     side, layer, part = match.groups()
     words = f"{side} layer {layer}" if side else f"layer {layer}"
     return words + NAMES["modules"].get(part, "")
-
-
-def describe_part(change: Part) -> str:
-    """A changed part in plain words: "layer 0, head 0", "feed-forward of layer 2 at position 3"."""
-    return _part(change.point, change.head, change.position)
 
 
 def in_words(word: str, fields: Mapping[str, Any]) -> str:

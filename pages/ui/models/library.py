@@ -43,13 +43,6 @@ def catalogue() -> tuple[CheckpointEntry | UnreadableCheckpoint, ...]:
     return shared().entries()
 
 
-def mask_name(name: str) -> str:
-    """What an encoder's mask is called in a text, such as [mask]."""
-    mask = model(name).card.mask_token_id
-    assert mask is not None  # no checkpoint of an encoder lacks it
-    return tokenizer(name).label(mask)
-
-
 def usable() -> dict[str, CheckpointEntry]:
     """The checkpoints that can be picked, by name: everybody's, those of links, and the visitor's own."""
     there = {entry.name: entry for entry in catalogue() if entry.problem is None}
