@@ -79,11 +79,6 @@ class Replicas:
             _wait_for(f"http://127.0.0.1:{port}{self._path}/api/health", self.processes[f"app-{at}"])
         _wait_for(f"{self.url}/api/health", self.processes["nginx"])
 
-    @property
-    def redis_address(self) -> str:
-        """Of the Redis that was asked for."""
-        return self._environment["HEADSUP_REDIS"]
-
     def restart_ended(self, *names: str) -> None:
         """Start anew what has ended, or of that what is named."""
         for name, process in self.processes.items():

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from pages.ui.markdown import JOINER, architecture, code, command, counted, passage, plain, unmarked
+from pages.ui.markdown import JOINER, architecture, code, counted, passage, plain, unmarked
 from tests.helpers import tiny_config
 from transformer.data.tokenizers import printable
 
@@ -34,18 +34,14 @@ def test_a_plain_text_is_shown_as_it_is(text):
 @example("``![x](http://a/b.png)``")
 @example("echo `rm`")
 def test_code_is_shown_as_it_is(text):
-    words = " ".join(printable(word) for word in text.split())
-    for written, same in ((code(text), printable(text)), (command(text), words)):
-        if same:
-            assert MARKDOWN.renderInline(written) == f"<code>{escape(same)}</code>"
-            assert unmarked(written) == same
+    assert MARKDOWN.renderInline(code(text)) == f"<code>{escape(printable(text))}</code>"
+    assert unmarked(code(text)) == printable(text)
 
 
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
         (code("abcdef", 4), "`abc…`"),
-        (command("a b c d", 4), "`a b…`"),
         (plain("abcdef", 4), "abc…"),
         (passage(" come!\nLook,  my "), "`␣come!↵Look,␣␣my␣`"),
         (passage("a ``b"), "``` a ``b ```"),

@@ -1,6 +1,5 @@
-"""Escapes texts for Markdown, and formats counts, losses and architectures."""
+"""Escapes texts for Markdown, and puts counts and architectures into words."""
 
-import math
 import re
 
 from transformer import ModelConfig
@@ -14,12 +13,8 @@ POSITIONS = {
     "relative": "relative positions",
     "none": "no positions",
 }
-
-
 JOINER = "\u2060"
 MARKED = re.compile(r"(?P<ticks>`+) ?(?P<code>.+?) ?(?P=ticks)|\\(?P<escaped>[!-/:-@\[-`{-~])")
-LEAST_NATS = 1e-6
-"""What is below is the rounding of single precision."""
 BETWEEN_WORDS = re.compile(r"(?<=\S) (?=\S)")
 FOUND_LATER = re.compile(r"(?<=[:@])(?=\S)|(?<=www)(?=\.)|(?<=[-<>~=])(?=[-<>=])", re.IGNORECASE)
 """Where to break `http://`, `a@b.c`, `:material/info:`, `www.`, `->`, `>=`."""
@@ -36,11 +31,6 @@ def passage(text: str) -> str:
     Every other space, and each new line, is shown as a sign, as `code` does.
     """
     return _fenced(" ".join(printable(piece) for piece in BETWEEN_WORDS.split(text)))
-
-
-def command(text: str, longest: int | None = None) -> str:
-    """A line for a shell, as Markdown's code: its spaces stay spaces, so that it can be copied."""
-    return _fenced(" ".join(printable(word) for word in _cut(text, longest).split()))
 
 
 def plain(text: str, longest: int | None = None) -> str:
@@ -73,13 +63,6 @@ def counted(number: int, what: str) -> str:
     return f"{f'{number:,}' if number else 'no'} {what}{'' if number == 1 else 's'}"
 
 
-def nats(value: float) -> str:
-    """A divergence, which is never below 0, in figures that people read: `0.3251 nats`; rounding is no number."""
-    if value < LEAST_NATS:
-        return f"0 nats, below {LEAST_NATS:.6f}"
-    return f"{value:.{max(3 - math.floor(math.log10(value)), 0)}f} nats"
-
-
 def _cut(text: str, longest: int | None) -> str:
     return text if longest is None or len(text) <= longest else f"{text[: longest - 1]}…"
 
@@ -88,8 +71,3 @@ def _fenced(shown: str) -> str:
     ticks = re.findall("`+", shown)
     fence = "`" * (max(map(len, ticks), default=0) + 1)  # no run of backticks inside ends it
     return f"{fence} {shown} {fence}" if ticks or not shown else f"`{shown}`"
-
-
-def signed(number: float, digits: int) -> str:
-    """A number with its sign and so many decimals."""
-    return f"{number:+.{digits}f}".replace("-", "−")
