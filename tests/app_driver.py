@@ -367,7 +367,7 @@ def tell(at, name, event, value):
     return checked(at)
 
 
-DRAWN = ("Generate", "Attention", "Inside", "Masks", "What if")
+DRAWN = ("Generate", "Attention", "Inside", "Masks", "Positions", "What if")
 """The pages whose views the frontend draws whole."""
 
 

@@ -9,13 +9,7 @@ from pages.ui.frame.visitor_choices import Visitor
 
 PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Masks": {"every_prediction": ("positions_shown",), "batch": ("batch", "batch_row", "pad_side")},
-    "Positions": {
-        "formula": ("position", "dimension"),
-        "waves": ("waves",),
-        "similarity": (),
-        "rotation": ("shift",),
-        "own_positions": (),
-    },
+    "Positions": {"waves": ("waves",), "similarity": (), "rotation": ("shift",)},
 }
 """By page, its folded parts, and the fields of the visitor's that are chosen in each."""
 

@@ -336,6 +336,7 @@ def test_logits_that_are_no_numbers_are_a_sentence_wherever_they_are_asked_for(c
             told = asked(client, "scores", 400, first=1, temperature=temperature, seed=seed, **text).json()["error"]
             assert re.match(NO_NUMBERS, told)
         assert re.match(NO_NUMBERS, asked(client, "masked", 400, model="encoder", text="To [mask]e").json()["error"])
+        assert re.match(NO_NUMBERS, asked(client, "predictions", 400, **text).json()["error"])
         for path, more in (("ablation", {}), ("patching", {"clean_text": "So be", "answer": 3, "against": 4})):
             event, data = events_of(asked(client, path, **text, **more))[-1]
             assert event == "error" and re.match(NO_NUMBERS, data["error"])

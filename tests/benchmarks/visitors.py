@@ -18,12 +18,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from pages.ui.components.assets import WORKER, address
-from pages.ui.host.page_state import drawn_by
 from tests.browser.servers import ROOT
 from transformer import Tokenizer
 
 from .engine_client import EngineClient
-from .protocol import FailedError, Tab
+from .protocol import SHELL, FailedError, Tab
 
 PAGES = ("Generate", "Attention", "Masks", "Positions", "Inside", "What if", "Learn", "Train")
 MODELS = ("shakespeare", "shakespeare", "shakespeare", "martin-fierro")
@@ -31,6 +30,8 @@ WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "in", "mind",
 """Of letters that all of these models know."""
 TOKENS, PACE = 60, 25.0
 """Of a text, and how many of them are revealed in a second."""
+ORDERS = 13
+"""Of a text, on the page Positions: what is predicted for each, with positions and without."""
 SAMPLING = {"temperature": 0.8, "seed": 1}
 MOST_NAMES, MOST_CELLS, SLICED = 64, 2_000_000, 100_000
 """Of one question of the page Inside, and the cells above which a tensor with heads comes head by head."""
@@ -141,7 +142,7 @@ class Visitor:
         if self.at in ("Learn", "Train"):
             return
         self._begin_text()
-        if "prompt" in drawn_by(self.at):  # by Python, whose page runs again
+        if "prompt" in self.tab.data(SHELL)["drawn"]:  # by Python, whose page runs again
             await self.log.timed("prompt", self.tab.hold({"model": self.model, "prompt": self.prompt}))
         await self._draw()
 
@@ -161,6 +162,14 @@ class Visitor:
                 await self._ask_heads(found, heads[first : first + at_once], "ahead")
         elif self.at == "Inside":
             await self._pass("outline")
+        elif self.at == "Masks":
+            both = (self._ask("predictions", "predictions", changes=changes) for changes in (None, "without~mask~"))
+            await asyncio.gather(*both)
+        elif self.at == "Positions":
+            last = len(self.tokens) - 1
+            orders = [self.random.sample(self.tokens, len(self.tokens)) for _ in range(ORDERS)]
+            asked = (self._ask("predictions", "predictions", tokens=_list(o), first=last, last=last) for o in orders)
+            await asyncio.gather(*asked)
         elif self.at == "Generate":
             text = self.tokens + self.written
             await self._ask("scores", "scores", tokens=_list(text), first=len(text), **SAMPLING)

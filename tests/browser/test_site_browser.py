@@ -245,7 +245,7 @@ def test_views_of_lessons_are_computed_from_one_file(opened, checkpoints):
     page.keyboard.press("Enter")
     expect(what_if).to_contain_text("Tom ran to the")
     following.click()
-    expect(page.get_by_test_id("masks")).to_contain_text("Without the mask")
+    expect(page.get_by_test_id("masks").first).to_contain_text("Without the mask")
     following.click()
     expect(page.get_by_text("The cosine of the angle between their rows is 0.")).to_be_visible()
     following.click()

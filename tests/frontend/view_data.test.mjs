@@ -18,7 +18,7 @@ function modelOf({ architecture = "decoder-only", context = 8, layers = 2, heads
   return /** @type {any} */ ({
     name: "letters", version: "1", isOwn: false, card: { title: "Letters", summary: "", examples: ["abc"], opening, parameters },
     about: {
-      config: { architecture, context_length: context, vocab_size: 10, n_layers: layers, n_heads: heads }, attentions, equations: equations.map((name) => ({ name, dims: ["pos", "head", "d_head"] })),
+      config: { architecture, context_length: context, vocab_size: 10, n_layers: layers, n_heads: heads, d_model: 4 }, attentions, tensors: [], equations: equations.map((name) => ({ name, dims: ["pos", "head", "d_head"] })),
       kinds: [...LETTERS].map((letter) => [letter, letter]), card: { start_tokens: isTranslator ? [9] : [], stop_tokens: [8], mask_token_id: mask },
     },
     read: (text) => ({
@@ -115,8 +115,16 @@ test("Masks are of the text's end, with the mask and without; of an encoder's te
   assert.equal((await told("Masks", "", { ...encoder, layers: 0 })).notes.length, 2);
 });
 
-test("Positions need no model", async () => {
-  assert.deepEqual((await viewData("Positions", new PageState("length=8&width=5&position=6&shift=3"), null, null)).about, { length: 8, width: 6, base: 10_000, positions: [6, 7] });
+test("Positions show what the model uses, and the end of its text; without a text or a model what needs none", async () => {
+  const { request, about } = await told("Positions", "prompt=abcabcabca&changes=without~positions~!scale~blocks.0.attn.hook_z~0~~0.0", { equations: ["hook_pos_embed", "blocks.0.attn.hook_z"] });
+  assert.deepEqual([request.tokens, request.begin, request.changes], ["2,0,1,2,0,1,2,0", 2, "scale~blocks.0.attn.hook_z~0~~0.0"]);
+  assert.deepEqual([about.text.asked, about.text.isCut, about.text.removes, about.model.shuffles], [7, true, true, 8]);
+  const translated = await told("Positions", "prompt=abc", { architecture: "encoder-decoder", parameters: 1e9 });
+  assert.deepEqual([translated.request.tokens, translated.request.source, translated.about.text.asked, translated.about.model.shuffles], ["9", "0,1,2", 0, 1]);
+  const masked = await told("Positions", `prompt=${"a".repeat(60)}h${"b".repeat(9)}`, { architecture: "encoder-only", mask: 7, context: 99 });
+  assert.deepEqual([masked.about.text.read.length, masked.about.text.read.indexOf(7), masked.about.text.asked], [48, 38, 38]);
+  assert.equal((await viewData("Positions", new PageState(), modelOf(), null)).about.text, null);
+  assert.deepEqual((await viewData("Positions", new PageState(), null, null)).about, { model: null, text: null });
 });
 
 const HEAD = "scale~blocks.0.attn.hook_z~1~~0.0";

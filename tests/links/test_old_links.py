@@ -115,7 +115,7 @@ class Seen:
     def views(self):
         """The pages whose instruments or dials are on screen; a lesson shows that of another page."""
         labels = {each.label for each in self._widgets}
-        of_label = {"Positions": "Length: positions", "Train": "Kind"}
+        of_label = {"Positions": "Dimensions", "Train": "Kind"}
         found = {page for page, label in of_label.items() if label in labels}
         found |= {page for page, name in INSTRUMENTS.items() if name in self._drawn}
         return sorted(found)

@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pages.ui.components import batch_table, events, matrix
+from pages.ui.components import batch_table, matrix
 from pages.ui.components.masks import MaskPanel
 from pages.ui.components.masks import build_payload as masks_payload
 from pages.ui.figures import axes, lines, palette
 from pages.ui.figures import positions as position_figures
 from pages.ui.figures.palette import Theme
-from tests.component_events import sent
 from transformer import Recording
 from transformer.model.positions import position_angles
 
@@ -51,19 +50,9 @@ def test_what_tokens_and_models_are_called_is_no_markup_in_a_figure():
 def test_a_matrix_is_sent_with_a_range_that_is_never_empty():
     limits = {(0.02, -0.01): 0.02, (3.0, -1.5): 3, (0.8, 0.1): 1, (1.0000001, 0): 1, (0, 0): 1, (np.nan, np.inf): 1}
     for values, limit in limits.items():
-        sent = Recording.from_bytes(matrix.build_payload(np.array([values]), {"selected": [0, 1]}))
+        sent = Recording.from_bytes(matrix.build_payload(np.array([values]), {}))
         np.testing.assert_array_equal(sent.tensors["values"], np.array([values], np.float32))
         assert sent.metadata["about"]["limit"] == pytest.approx(limit)
-
-
-def test_a_cell_that_is_not_there_is_not_chosen(monkeypatch):
-    chosen = []
-    told = [{"row": 1, "column": 2}, None, [], {"row": 2, "column": 0}, {"row": True, "column": 0}, {"row": 0}]
-    monkeypatch.setattr(matrix, "_mount", lambda **call: call["on_events_change"]())
-    for value in told:
-        monkeypatch.setattr(events, "sent_by", lambda key, value=value: sent(key, ("chosen", value)))
-        matrix.matrix(np.ones((2, 3)), key="m", name="", across="", down="", unit="", on_choose=chosen.append)
-    assert chosen == [(1, 2)]
 
 
 PADDED = np.array([[False, False, True], [False, False, False]])
@@ -76,9 +65,8 @@ MISFITS = [
     ("rows of labels", lambda: batch_table.build_payload([["a"] * 3] * 2, PADDED, [1], 0)),
     ("rows of labels", lambda: batch_table.build_payload([["a"], ["b"]], PADDED, [1, 2], 0)),
     ("1 and 2 labels were", lambda: matrix.build_payload(np.ones((2, 2)), {"labels": (["a"], ["a", "b"])})),
-    ("shape", lambda: matrix.build_payload(np.array([1.0]), {"selected": None})),
-    ("shape", lambda: matrix.build_payload(np.ones((0, 3)), {"selected": None})),
-    ("shape", lambda: matrix.build_payload(np.ones((2, 3)), {"selected": [2, 0]})),
+    ("shape", lambda: matrix.build_payload(np.array([1.0]), {})),
+    ("shape", lambda: matrix.build_payload(np.ones((0, 3)), {})),
 ]
 
 

@@ -1,14 +1,15 @@
 """Tests the page Positions: table and formula are the paper's, and the model's positions are shown."""
 
-import json
-import re
+from urllib.parse import urlencode
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pages.ui.models import library
 from tests import app_driver as app
-from tests.app_driver import checked, figure, link_of, markdown_with, named, numbers, said, start, tell_page
+from tests.app_driver import checked, figure, markdown_with, named, numbers, said, start
+from tests.frontend_calls import Looked, frontend
 from tests.tiny_models import CONTEXT, save_encoder, save_tiny, save_translator
 from transformer import Recording, Without, sinusoidal_encoding
 from transformer.model.positions import alibi
@@ -43,7 +44,13 @@ def captions(at):
     return " ".join(each.value for each in at.caption)
 
 
-TABLE, ALIKE, OWN = "Sinusoidal table", "Similarity of positions", "The model's own table"
+def shown(model="shakespeare", **link):
+    """What the frontend shows of a link."""
+    state = Looked(urlencode({"model": model, **link}))
+    return frontend("../../tests/frontend/shown_positions.mjs", "shownPositions", state, ask=app.ask)
+
+
+ALIKE, OWN = "Similarity of positions", "The model's own table"
 TURNED, COSTS = "Sines and cosines of rotary positions", "What distance costs"
 
 
@@ -72,22 +79,22 @@ def test_of_both_orders_it_is_told_what_the_model_predicts_and_attention_alone_p
     save = {"shakespeare": save_tiny, "encoder": save_encoder, "translator": save_translator}[model]
     tokenizer = save(own, model, **fields).tokenizer
     prompt = {"encoder": "To [mask]e, or [mask]ot", "translator": "two hundred and five"}.get(model, "To be, or not")
-    at = start("Positions", model=model, prompt=prompt, changes="without~positions~" if ways == WAYS else "")
-    shown = json.loads(app.components(at, "headsup_word_orders")[0].json)
-    (first, text), (_, other) = shown["texts"]
-    assert first == "Original" and sorted(text) == sorted(other) and text != other
-    assert shown["moved"][-1] < 1e-5 and len(shown["ways"]) == len(ways)
-    assert len(ways) < 3 or shown["moved"][0] > 1e-3
+    found = shown(model, prompt=prompt, **({"changes": "without~positions~"} if ways == WAYS else {}))
+    text, other = found["texts"]
+    assert sorted(text) == sorted(other) and text != other
+    assert found["moved"][-1] < 1e-5 and len(found["ways"]) == len(ways)
+    assert len(ways) < 3 or found["moved"][0] > 1e-3
     same = f"**the same {'token' if model == 'encoder' else 'next token'} for both orders**"
-    assert markdown_with(at, same if len(ways) > 1 else "Without attention it reads the last token alone")
+    assert (same if len(ways) > 1 else "Without attention it reads the last token alone") in found["verdict"]
+    assert ("even if you have removed them" in found["how"]) == (ways == WAYS)
     if model == "encoder":
-        assert text.index("[mask]") == other.index("[mask]") == 3 and "the masks stay" in captions(at)
+        assert text.index("[mask]") == other.index("[mask]") == 3 and "the masks stay" in found["how"]
     elif len(ways) == 3:
         assert text[-1] == other[-1], "the last token stays"
-    table = app.open_drawers(at).dataframe[0].value
+    table = pd.DataFrame(found["table"]["rows"], columns=found["table"]["columns"])
     ids = {label: token for token, label in enumerate(tokenizer.labels(range(tokenizer.vocab_size)))}
-    for name, labels in shown["texts"]:
-        for way, change in zip(shown["ways"], ways, strict=True):
+    for name, labels in zip(("Original", "Shuffled"), found["texts"], strict=True):
+        for way, change in zip(found["ways"], ways, strict=True):
             if change is None:  # its windows, or its source, can't be taken away like this
                 continue
             at_mask = 3 if model == "encoder" else -1
@@ -97,58 +104,39 @@ def test_of_both_orders_it_is_told_what_the_model_predicts_and_attention_alone_p
             assert rows["token"].tolist() == tokenizer.labels(np.argsort(-odds)[:3].tolist())
 
 
-def test_a_text_without_another_order_says_so_and_an_unreadable_one_leaves_the_table():
-    assert "is too short to be shuffled" in said(start("Positions", prompt="aaab"))
-    at = start("Positions", prompt="é")
-    assert matrices(at)[TABLE].shape == (64, 64) and not app.components(at, "headsup_word_orders")
+def test_a_text_without_another_order_has_none():
+    assert "texts" not in shown(prompt="aaab")
+
+
+def test_no_prompt_and_no_dial_runs_the_page_while_all_is_folded():
+    at = start("Positions")
+    assert not at.get("plotly_chart") and not app.components(at, "headsup_matrix") and not app.told_of(at)["drawn"]
+    assert {*app.told_of(app.open_folds(at))["drawn"]} == {"length", "width", "base", "position", "dimension"}
 
 
 # The paper's table
 
 
-def test_the_formula_arrives_at_the_number_in_the_table():
-    at = start("Positions")
-    assert not at.get("plotly_chart") and not at.latex  # at first
-    values = matrices(at)[TABLE]
-    for position, dimension in ((0, 0), (0, 1), (63, 63), (17, 31), (7, 3)):
-        tell_page(at, "headsup_matrix", "chosen", {"row": position, "column": dimension})
-        (formula,) = [element.value for element in at.latex]
-        assert rf"PE_{{({position},\,{dimension})}}" in formula
-        final = float(re.search(r"&= (-?[\d.]+)\\end", formula)[1])
-        assert final == pytest.approx(values[position, dimension], abs=1e-6)
-        angle = float(re.search(r"\\(?:sin|cos)\(([\d.e+-]+)\)", formula)[1])
-        assert (np.cos if dimension % 2 else np.sin)(angle) == pytest.approx(final, abs=1e-4)
-    tell_page(at, "headsup_matrix", "chosen", {"row": 64, "column": 0})  # which isn't there
-    assert {"position": "7", "dimension": "3"}.items() <= link_of(at).items()
-    assert visit(position=7, dimension=3).latex[0].value == formula, "a link brings the cell"
-
-
 @pytest.mark.parametrize(
-    ("dials", "table", "waves"),
+    ("dials", "waves"),
     [
-        ({}, "slow ones on the right, near from far", "from 2π to 2π · 10000^(62/64), about 47,117."),
+        ({}, "from 2π to 2π · 10000^(62/64), about 47,117."),
         (
             {"length": 20, "width": 10, "base": 100, "dimension": 4, "position": 3, "shift": 2, "waves": "1,4"},
-            "the last takes about 250 positions to come round",
             "from 2π to 2π · 100^(8/10), about 250.",
         ),
-        (
-            {"length": 40, "width": 64, "base": 2},
-            "they slow down to the right, and the last takes about 12 positions",
-            "from 2π to 2π · 2^(62/64), about 12.",
-        ),
-        ({"length": 2, "width": 2, "base": 2}, "one fast wave, its sine and its cosine", "on a logarithmic axis: 2π."),
+        ({"length": 40, "width": 64, "base": 2}, "from 2π to 2π · 2^(62/64), about 12."),
+        ({"length": 2, "width": 2, "base": 2}, "on a logarithmic axis: 2π."),
     ],
 )
-def test_the_table_is_the_paper_s_and_its_figures_are_of_it(dials, table, waves):
+def test_figures_are_of_the_paper_s_table(dials, waves):
     at = visit(**dials)
-    assert table in captions(at) and waves in captions(at)
+    assert waves in captions(at)
     length, width, base = dials.get("length", 64), dials.get("width", 64), dials.get("base", 10000)
-    values = matrices(at)[TABLE]
-    assert np.allclose(values, sinusoidal_encoding(length, width, base), atol=1e-6)
+    values = sinusoidal_encoding(length, width, base).numpy()
+    drawn = frontend("positions/sinusoidal.js", "sinusoidalTable", length, width, base)
+    assert np.allclose([*drawn.values()], values.ravel(), atol=1e-6)
     angle = np.arange(length)[:, None] / base ** (2 * np.arange(width // 2)[None] / width)
-    assert np.allclose(values[:, ::2], np.sin(angle), atol=1e-4)
-    assert np.allclose(values[:, 1::2], np.cos(angle), atol=1e-4)
     lengths = np.linalg.norm(values, axis=1)
     assert np.allclose(matrices(at)[ALIKE], values @ values.T / np.outer(lengths, lengths), atol=1e-5)
     assert np.allclose(traces(at, "distance").popitem()[1][1], matrices(at)[ALIKE][0], atol=1e-5)
@@ -169,17 +157,11 @@ def test_the_table_is_the_paper_s_and_its_figures_are_of_it(dials, table, waves)
         assert "**1 radian** (57.3°)" in markdown_with(visit(dimension=0, shift=1), "turns it by 1 radian. ")
 
 
-def test_the_dials_of_positions_can_go_to_their_ends():
-    at = visit(position=60, dimension=60, shift=60)
-    for size, base in ((2, 2.0), (512, 1e6)):
-        for label in ("Length: positions", "Width: d_model"):
-            checked(named(at.slider, label).set_value(size).run())
-        checked(named(at.number_input, "Base").set_value(base).run())
-        if size == 2:
-            wanted = {"length": "2", "width": "2", "base": "2", "position": "1", "dimension": "1", "shift": "1"}
-            assert wanted.items() <= link_of(at).items()
-            checked(at.multiselect[0].set_value([]).run())
-            assert "Pick at least one dimension" in said(at)
+def test_of_a_small_table_the_last_cell_is_taken_for_one_that_it_lacks():
+    at = visit(position=60, dimension=60, shift=60, length=2, width=2, base=2)
+    assert named(at.slider, "Step k").max == 1 and markdown_with(at, "From position 1 to 2 it turns by 1")
+    checked(at.multiselect[0].set_value([]).run())
+    assert "Pick at least one dimension" in said(at)
 
 
 # The model's own positions
@@ -196,22 +178,28 @@ def test_the_dials_of_positions_can_go_to_their_ends():
             ["the first 4 of 8 dimensions a head", "p ÷ 500^(2i ÷ 4) radians", "Layer 1 rotates nothing: only the"],
             TURNED,
         ),
+        (
+            {"positions": "rotary", "rotary_factors": (1.0, 2.0, 4.0, 8.0), "rotary_scale": 1.5},
+            ["its pairs turn 1 to 8 times slower than that. Rotated queries and keys are multiplied by 1.5."],
+            TURNED,
+        ),
         ({"positions": "alibi"}, ["Each head takes from a score in proportion to how far away"], COSTS),
         ({"positions": "none"}, ["It has no positions. Only its causal mask tells it the order."], None),
         ({"positions": "none", "n_layers": 0}, ["needs none: without attention it reads one token alone"], None),
     ],
 )
 def test_the_model_s_own_positions_are_shown(fields, words, name, own):
-    checkpoint = save_tiny(own, "shakespeare", **fields)
-    at, config = visit(), checkpoint.model.config
-    for each in words:
-        assert markdown_with(at, each)
-    shown = matrices(at)
-    assert shown.keys() == {TABLE, ALIKE} | ({name} if name else set())
+    config, found = save_tiny(own, "shakespeare", **fields).model.config, shown()
+    assert all(each in f"uses **{found['kind']}** positions {found['own']}" for each in words)
     expected = {
         "sinusoidal": lambda: sinusoidal_encoding(CONTEXT, 16),
         "learned": lambda: library.model("shakespeare").model.state_dict()["pos_embed.weight"],
-        "rotary": lambda: sinusoidal_encoding(CONTEXT, config.rotated_dims, config.rotary_base),
+        "rotary": lambda: sinusoidal_encoding(CONTEXT, config.rotated_dims, config.rotary_base, config.rotary_factors),
         "alibi": lambda: alibi(config, 1, CONTEXT)[:, 0].flip(-1),
     }.get(config.positions)
-    assert expected is None or np.allclose(shown[name], expected(), atol=1e-6)
+    if expected is None:
+        assert found["drawn"] is None
+        return
+    drawn = found["drawn"]
+    assert drawn["name"] == name
+    assert np.allclose(np.reshape(drawn["values"], (drawn["rows"], drawn["columns"])), expected(), atol=1e-5)

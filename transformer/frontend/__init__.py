@@ -17,7 +17,7 @@ STYLES = (
     *("attention/attention.css", "inside/inside.css", "inside/tensors.css", "inside/circuits.css"),
     *("generation/generation.css", "filling/filling.css", "lessons/lessons.css", "page/shell.css"),
     *("page/changes_menu.css", "masks/masks.css", "matrix/matrix.css", "what_if/text_comparison.css"),
-    *("what_if/what_if.css", "what_if/effects.css"),
+    *("positions/word_orders.css", "what_if/what_if.css", "what_if/effects.css"),
 )
 """The style sheets of the shell and of all views; `type_scale.css` comes before them."""
 

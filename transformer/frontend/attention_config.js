@@ -36,7 +36,7 @@
  * @typedef {"pre" | "post" | "sandwich" | "res-post" | "none"} Norm
  */
 
-/** Whether a position sees none after it, in the stack that makes the logits; else it predicts its own token. @param {Config} config */
+/** Whether a position sees none after it, in the stack that makes the logits; else it predicts its own token. @param {Pick<Config, "architecture">} config */
 export function isCausal({ architecture }) {
   return architecture !== "encoder-only";
 }

@@ -7,6 +7,7 @@ import { csvFile, saveBlob } from "./save.js";
 /** @typedef {{ columns: string[], rows: (string | number)[][] }} Table */
 
 const MOST_ROWS = 500; // that are shown; the file has all
+const MOST_CELLS = 20_000;
 
 export class TableDrawer {
   /** @type {{ make: () => Table, name: string }} */ shown;
@@ -32,9 +33,10 @@ export class TableDrawer {
   fill() {
     if (!this.root.open || !this.shown) return;
     const { columns, rows } = this.shown.make();
+    const count = Math.min(rows.length, MOST_ROWS, Math.floor(MOST_CELLS / columns.length));
     const written = (value) => (typeof value !== "number" || Number.isInteger(value) ? String(value) : plainNumber(value));
-    this.table.replaceChildren(dataTable(columns, rows.slice(0, MOST_ROWS).map((row) => row.map(written))));
-    put(this.note, rows.length > MOST_ROWS ? `The first ${MOST_ROWS} of ${rows.length.toLocaleString("en")} rows; the file has all.` : "");
+    this.table.replaceChildren(dataTable(columns, rows.slice(0, count).map((row) => row.map(written))));
+    put(this.note, rows.length > count ? `The first ${count} of ${rows.length.toLocaleString("en")} rows; the file has all.` : "");
   }
 
   save() {

@@ -32,7 +32,6 @@ const mounts = {
   shell: () => mountShell,
   step_view: () => mountStepView,
   votes: async () => (await import("./votes/votes.js")).mountVotes,
-  word_orders: async () => (await import("./word_orders/word_orders.js")).mountWordOrders,
 };
 
 /** What Streamlit calls with a component's data and place. None of its events is lost: they go through a queue. */

@@ -36,6 +36,7 @@ const VIEWS = {
   Generate: async () => ({ Generate: (await import("../../../transformer/frontend/generation/view.js")).GenerationView, Filling: (await import("../../../transformer/frontend/filling/view.js")).FillingView }),
   Attention: async () => ({ Attention: (await import("../../../transformer/frontend/attention/view.js")).AttentionView }),
   Masks: async () => ({ Masks: (await import("../../../transformer/frontend/masks/view.js")).MasksView }),
+  Positions: async () => ({ Positions: (await import("../../../transformer/frontend/positions/view.js")).PositionsView }),
   Inside: async () => ({ Inside: (await import("../../../transformer/frontend/inside/view.js")).InsideView }),
   "What if": async () => ({ "What if": (await import("../../../transformer/frontend/what_if/view.js")).WhatIfView }),
 };

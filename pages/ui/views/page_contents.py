@@ -48,18 +48,11 @@ def masks(session: Session) -> None:
 def positions(session: Session) -> None:
     from pages.ui.expanders import lazy_expander
     from pages.ui.views import positions as view
-    from pages.ui.views import shuffled_prompt
 
-    with _large_model_spinner(session):
-        shuffled_prompt.show(session)
-    table = view.sinusoidal(session)
     with st.container(gap="small"):
-        view.offer_table(table)
-        lazy_expander("One number by formula", "formula", lambda: view.formula(session, table))
-        lazy_expander("Waves and wavelengths", "waves", lambda: view.waves(session, table))
-        lazy_expander("Similarity of positions", "similarity", lambda: view.similarity(session, table))
+        lazy_expander("Waves and wavelengths", "waves", lambda: view.waves(session))
+        lazy_expander("Similarity of positions", "similarity", lambda: view.similarity(session))
         lazy_expander("A step as a rotation", "rotation", lambda: view.rotation(session))
-        lazy_expander("This model's positions", "own_positions", lambda: view.of_the_model(session))
 
 
 def inside(session: Session) -> None:

@@ -28,6 +28,9 @@ export const LONGEST_PROMPT = TABLE.get("prompt").longest;
 /** What an address has no room for, first what is missed least. */
 const SACRIFICES = [...TABLE.values()].filter(({ left_out: rank }) => rank).sort((one, other) => one.left_out - other.left_out).map(({ name }) => name);
 
+/** What a parameter is where a state doesn't say it. @param {string} name */
+export const defaultOf = (name) => TABLE.get(name).default;
+
 /** What parameters are called in a sentence. @param {string[]} names */
 export const calledOf = (names) => names.map((name) => TABLE.get(name).called ?? name);
 

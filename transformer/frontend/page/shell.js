@@ -10,7 +10,7 @@ import { MoreMenu } from "./more_menu.js";
 import { DEFAULT_MODEL, NotingReader, calledOf, pageState } from "./page_state.js";
 import { PromptLine } from "./prompt_line.js";
 import { UnreadableText, noticesOf, readPrompt, textOf } from "./text_reading.js";
-import { otherPromptOf, viewData } from "./view_data.js";
+import { needsModel, otherPromptOf, viewData } from "./view_data.js";
 import { ViewSlot, apiOf } from "./view_slot.js";
 /** @import { Answers, Model } from "./answers.js" */
 /** @import { Changes, Wish } from "../changes.js" */
@@ -158,11 +158,17 @@ export class Shell {
       if (turn !== this.turn) return;
       this.model = model;
       if (model) this.prompt.field.title = READ[model.about.config.architecture] ?? READ["decoder-only"];
-      const text = model && (await textOf(model, reader));
+      let problem = null;
+      const text = model && (await textOf(model, reader).catch((error) => {
+        if (needsModel(this.page) || !(error instanceof UnreadableText)) throw error;
+        problem = error; // and the page shows what it has without a text
+        return null;
+      }));
       if (turn !== this.turn) return;
       if (text) this.lastRead = { model, text };
       this.more.show(model, this.state, this.changes, text);
       await this.drawView(turn, model, text);
+      if (problem) throw problem;
       if (turn === this.turn) this.host.changed?.(this.state, { model, text });
     } catch (error) {
       if (turn === this.turn) this.fail(error);

@@ -4,6 +4,7 @@ import { ApiError } from "../api_error.js";
 import { windowOf } from "../attention_config.js";
 import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
+import { removesOrder } from "../positions/orders.js";
 import { whatIfData } from "../what_if/data.js";
 import { kindOf, readPrompt } from "./text_reading.js";
 /** @import { Parameters } from "../api.js" */
@@ -56,9 +57,11 @@ const FEWEST_SHOWN = 8;
 const MOST_BEFORE = 8; // tokens outside the context that are drawn before it
 const MOST_COMPUTE = 90e9; // parameters times tokens that masking each token in turn may cost, as in transformer/api/predictions.py
 const FEWEST_MASKED = 8; // whatever that costs
-const POSITIONS = { length: 64, width: 64, base: 10_000, position: 5, shift: 6 }; // of a state that says nothing else
+const LONGEST_SHUFFLED = 48; // tokens of a prompt that are read, from the end: what can be taken in at a glance
+const SHUFFLES = 8; // random orders of a text that are tried
+const MANY_PARAMETERS = 40_000_000; // of a model that takes its time, as in transformer/api/open_models.py: one order is tried
 
-/** Views that need no model. @type {Record<string, (state: StateReader) => ViewInput>} */
+/** Views that show something without a model, or without a text. @type {Record<string, (model: Model | null, text: PageText | null) => ViewInput>} */
 const WITHOUT_MODEL = { Positions: positionsData };
 
 /** @type {Record<string, (model: Model, state: StateReader, text: PageText, others: Others) => ViewInput | Promise<ViewInput>>} */
@@ -84,7 +87,7 @@ export const needsModel = (page) => !Object.hasOwn(WITHOUT_MODEL, page);
  * @returns {Promise<ViewData>}
  */
 export async function viewData(page, state, model, text, others = NO_OTHERS) {
-  if (!needsModel(page)) return { view: page, ...WITHOUT_MODEL[page](state) };
+  if (!needsModel(page)) return { view: page, ...WITHOUT_MODEL[page](model, text) };
   const view = page === "Generate" && model.about.config.architecture === "encoder-only" ? "Filling" : page;
   return { view, ...(await WITH_MODEL[view](model, state, text, others)) };
 }
@@ -293,8 +296,28 @@ function scopeChoice({ isWritten }, state) {
   return [{ name: "scope", label: "Text", value: state.get("scope") ?? "prompt", options: [["prompt", "The prompt"], ["all", "Prompt and generated text"]], resets: [] }];
 }
 
-/** @param {StateReader} state @returns {ViewInput} */
-function positionsData(state) {
-  const [length, width, base, position, shift] = Object.entries(POSITIONS).map(([name, usual]) => Number(state.get(name) ?? usual));
-  return { request: {}, about: { length, width: width + (width % 2), base, positions: [position, Math.min(position + shift, length - 1)] } };
+/** Of the page Positions: what the model itself uses, and the text that is read in two orders; null where there is none. @param {Model | null} model @param {PageText | null} text @returns {ViewInput} */
+function positionsData(model, text) {
+  if (!model) return { request: {}, about: { model: null, text: null } };
+  const { config, card, attentions, tensors, equations } = model.about;
+  const learned = tensors.filter(({ name }) => name.endsWith("pos_embed.weight")).map(({ name }) => name);
+  const slopes = Object.values(attentions).map(({ bias }) => bias?.slopes).find(Boolean) ?? null;
+  const about = {
+    model: {
+      title: model.card.title, file: fileNameOf(model), config, equations, hasAttention: Object.keys(attentions).length > 0, mask: card.mask_token_id,
+      learned: learned.find((name) => name.startsWith("decoder.")) ?? learned[0] ?? null, slopes, shuffles: (model.card.parameters ?? 0) >= MANY_PARAMETERS ? 1 : SHUFFLES,
+    },
+  };
+  if (!text) return { request: {}, about: { ...about, text: null } };
+  const isTranslator = text.source.length > 0;
+  const { tokens, begin } = passOver(model, text, isTranslator ? text.source : text.tokens);
+  const masks = card.mask_token_id === null ? -1 : tokens.indexOf(card.mask_token_id);
+  const asked = config.architecture === "encoder-only" && masks >= 0 ? masks : tokens.length - 1;
+  const end = Math.max(tokens.length - LONGEST_SHUFFLED, 0);
+  const first = config.architecture === "encoder-only" ? Math.min(end, Math.max(asked - LONGEST_SHUFFLED / 2, 0)) : end; // of an encoder the mask is among them
+  const read = tokens.slice(first, first + LONGEST_SHUFFLED);
+  const codes = (text.changes ?? "").split("!").filter(Boolean);
+  const kept = codes.filter((code) => !removesOrder(code));
+  const request = requestOf({ tokens: isTranslator ? text.tokens : read, source: isTranslator ? read : [], changes: kept.join("!") || null, begin: isTranslator ? 0 : begin + first });
+  return { request, about: { ...about, text: { isTranslator, read, asked: isTranslator ? text.tokens.length - 1 : asked - first, isCut: read.length < (isTranslator ? text.source : text.tokens).length, kept, removes: kept.length < codes.length } } };
 }

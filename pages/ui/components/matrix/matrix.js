@@ -4,6 +4,6 @@ import { Matrix } from "../../../../transformer/frontend/matrix/matrix.js";
 import { readRecording } from "../../../../transformer/frontend/recording.js";
 
 // Nothing is returned to clean up with: Streamlit also runs that when newer data overtake a call whose view lives on.
-export function mountMatrix({ data, parentElement, setTriggerValue }) {
-  if (data) withView(parentElement, (parts) => new Matrix(parts), (view) => view.update(readRecording(data), setTriggerValue));
+export function mountMatrix({ data, parentElement }) {
+  if (data) withView(parentElement, (parts) => new Matrix(parts), (view) => view.update(readRecording(data), () => {}));
 }
