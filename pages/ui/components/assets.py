@@ -31,6 +31,7 @@ PARTS = {
     "Inside": ("inside_view.js",),
     "Masks": ("masks_view.js",),
     "Positions": ("positions_view.js",),
+    "What if": ("what_if_view.js",),
 }
 """What a page mounts first of the others, by its title: a browser fetches these, too, while the page is prepared."""
 SHELL_STYLE = "pages/ui/components/shell.css"

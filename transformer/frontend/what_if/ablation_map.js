@@ -35,8 +35,8 @@ const MARKUP = `
   <div class="what-if-row"><h2>Which parts matter</h2><select data-part="effect" aria-label="Effect on"></select><select data-part="token" aria-label="Token"></select></div>
   <p class="faint" data-part="notice" hidden></p>
   <p class="faint" data-part="how"></p>
+  <div data-part="picture" hidden></div>
   <div data-part="long"></div>
-  <div data-part="picture"></div>
   <p class="faint" data-part="verdict"></p>`;
 
 export class AblationMap {

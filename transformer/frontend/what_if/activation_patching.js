@@ -49,8 +49,8 @@ const MARKUP = `
   <div class="what-if-row" data-part="dials"></div>
   <p class="faint" data-part="notice" hidden></p>
   <p class="faint" data-part="how"></p>
-  <div data-part="long"></div>
   <div data-part="stacks"></div>
+  <div data-part="long"></div>
   <p class="faint" data-part="changed"></p>
   <p class="faint" data-part="explained"></p>
   <div data-part="drawers"></div>`;

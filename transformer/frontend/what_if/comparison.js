@@ -52,7 +52,7 @@ const MARKUP = `
       <h2>Attention of one head</h2>
       <p class="faint" data-part="noHeads"></p>
       <div class="what-if-row" data-part="dials"></div>
-      <div class="what-if-columns" data-part="panels"></div>
+      <div class="what-if-columns narrow" data-part="panels"></div>
       <div data-part="attentionTable"></div>
     </section>
     <section>
