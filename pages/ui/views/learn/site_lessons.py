@@ -30,7 +30,7 @@ from transformer.frontend.site import (
     write_site,
 )
 
-OF_PAGE, OF_MODEL, PICTURE = 690_000, 60_000, 20_000
+OF_PAGE, OF_MODEL, PICTURE = 1_060_000, 60_000, 20_000
 """Bytes, about: of a file's scripts, styles and texts; of what is said of a model beside its weights; of a picture."""
 NOTHING_TRAINED = (
     "<p>Nothing can be trained on this page. Say what you expect, and see what came of trainings that were recorded; "
