@@ -1,5 +1,7 @@
 // Chooses evenly spaced axis labels that fit without overlapping.
 
+import { every } from "./number_format.js";
+
 const FACE = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
 const USUAL = 16; // pixels of a page's type that nobody has made larger
 export const LINE = 13; // pixels that one line of a label takes, in usual type
@@ -28,13 +30,11 @@ export function cut(label, longest) {
   return signs.length <= longest ? label : `${signs.slice(0, longest - 1).join("")}…`;
 }
 
-const STEPS = { 2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth" };
-
 /** A sentence on the tokens without a label, where every so many-th row and column has one; empty where all have. */
 export function labellingNote({ rows, columns }) {
   const step = Math.max(rows, columns);
   if (step === 1) return "";
-  return `${STEPS[step] ? `Every ${STEPS[step]} token` : `One token in ${step}`} is labelled; point at or tap a cell to see both of its tokens.`;
+  return `${every(step, "token")} is labelled; point at or tap a cell to see both of its tokens.`;
 }
 
 /**

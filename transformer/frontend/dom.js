@@ -180,6 +180,15 @@ export function tableOf(titles) {
   return { table, body: node("tbody", "", table) };
 }
 
+/** A box for a table, which keys can scroll. @param {ParentNode | null} parent @param {string} title said to screen readers */
+export function tableBox(parent, title) {
+  const box = node("div", "table", parent);
+  box.tabIndex = 0;
+  attribute(box, "role", "region");
+  attribute(box, "aria-label", title);
+  return box;
+}
+
 /** The heading of a column or a row. @param {HTMLElement} row @param {"col" | "row"} scope @param {string} [words] */
 export function heading(row, scope, words = "") {
   const made = node("th", "", row);

@@ -1,4 +1,10 @@
-// Draws a page for paper while it is printed: what is drawn in pixels has the screen's width and colours.
+// Draws what is drawn in pixels again when its page has other colours, or is printed: on paper it has another width, too.
+
+/** Redraw a page of our own, which follows the system's colours. @param {() => void} draw as for `drawForPaper` */
+export function redrawWithPage(draw) {
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  drawForPaper(draw);
+}
 
 /** @param {() => void} draw draws all that is drawn in pixels, in the page's present size and colours */
 export function drawForPaper(draw) {

@@ -1,6 +1,7 @@
 // Draws vectors as rows of bars over the same dimensions, one above the other.
 
 import { largestAbsolute } from "./arithmetic.js";
+import { SELECTED } from "./colours.js";
 import { attribute, focusable, node } from "./dom.js";
 import { pageOf, prepared } from "./canvas.js";
 import { nextCell } from "./grid_navigation.js";
@@ -26,7 +27,6 @@ const GUTTER = 92; // of names and scales on the left
 export const gutter = () => scaled(GUTTER);
 const POSITIVE = "#b2182b";
 const NEGATIVE = "#2166ac";
-const MARKED = "#d55e00";
 
 /** Rows that can be compared: drawn to the same scale. @template {{ values: ArrayLike<number> }} Row @param {Row[]} rows */
 export function alike(rows) {
@@ -104,7 +104,7 @@ export class VectorBars {
       }
     });
     if (this.mark === null) return;
-    context.strokeStyle = MARKED;
+    context.strokeStyle = SELECTED;
     context.lineWidth = 1.5;
     context.strokeRect(left + this.mark * this.pitch - 1, 1, Math.max(this.pitch, 3) + 1, high * this.rows.length - 2);
   }

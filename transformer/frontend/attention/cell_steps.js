@@ -4,7 +4,7 @@
 import { dotProducts, exponentiate, largestAbsolute, largestDifference, norm, weightedValues } from "../arithmetic.js";
 import { VectorBars, alike, gutter } from "../vector_bars.js";
 import { sayCompared } from "../number_check.js";
-import { attribute, button, choice, dataTable, node, offer, put } from "../dom.js";
+import { attribute, button, choice, dataTable, node, offer, put, tableBox } from "../dom.js";
 import { Heatmap } from "../heatmap.js";
 import { counted, plainNumber } from "../number_format.js";
 
@@ -47,10 +47,7 @@ export class CellSteps {
     this.streamBars = new VectorBars(this.steps.stream.drawn, "The residual stream at the query", tip);
     this.row = node("details", "row", parent);
     put(node("summary", "", this.row), "This row as a table");
-    this.table = node("div", "table", this.row);
-    this.table.tabIndex = 0; // it scrolls
-    attribute(this.table, "role", "region");
-    attribute(this.table, "aria-label", "This row as a table");
+    this.table = tableBox(this.row, "This row as a table");
     this.row.addEventListener("toggle", () => this.fillTable());
   }
 

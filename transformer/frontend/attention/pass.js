@@ -5,6 +5,7 @@ import { attentionSteps, averageWeights, bucketOf, isVisible, visibleMask } from
 import { OverwrittenValues } from "../overwritten_values.js";
 import { HIDDEN } from "../colours.js";
 import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../attention_config.js";
+import { STEPS } from "./tensor_names.js";
 /** @import { SetNumbers } from "../overwritten_values.js" */
 /** @import { Described } from "../intervention_controls.js" */
 /** @import { Recording, Tensor, Tensors } from "../recording.js" */
@@ -47,7 +48,6 @@ import { headWidth, keyHeadOf, scoreDivisor, windowOf } from "../attention_confi
  */
 
 const KEPT = 1_500_000; // cells of the heads whose steps are remembered, four numbers each
-const STEPS = { raw: "hook_raw_scores", scaled: "hook_scaled_scores", capped: "hook_capped_scores", masked: "hook_attn_scores", weights: "hook_pattern", z: "hook_z", result: "hook_result" };
 
 export class Pass {
   /** @type {Config} */ config;

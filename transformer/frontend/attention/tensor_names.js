@@ -3,7 +3,11 @@ import { keyHeadOf } from "../attention_config.js";
 /** @import { Wanted } from "./fetcher.js" */
 /** @import { Overview } from "./pass.js" */
 
-const STEPS = ["hook_raw_scores", "hook_scaled_scores", "hook_capped_scores", "hook_attn_scores", "hook_pattern"];
+const SCORES = { raw: "hook_raw_scores", scaled: "hook_scaled_scores", capped: "hook_capped_scores", masked: "hook_attn_scores", weights: "hook_pattern" };
+const VALUES = { z: "hook_z", result: "hook_result" };
+
+/** The hook points of an attention, by the step of a head's arithmetic that ends there. */
+export const STEPS = { ...SCORES, ...VALUES };
 
 /**
  * The names of the tensors that make up parts of a pass.
@@ -12,7 +16,7 @@ const STEPS = ["hook_raw_scores", "hook_scaled_scores", "hook_capped_scores", "h
  * @param {Wanted[]} parts
  */
 export function namesOf({ config, modules, names, uniform, cap, bias }, parts) {
-  const steps = uniform ? STEPS.slice(-1) : STEPS.filter((step) => cap || step !== "hook_capped_scores");
+  const steps = uniform ? [SCORES.weights] : Object.values(SCORES).filter((step) => cap || step !== SCORES.capped);
   return parts.flatMap(([what, layer, head, query]) => {
     const [module, around] = [modules[layer], names[layer]];
     if (what === "head") {
@@ -22,7 +26,7 @@ export function namesOf({ config, modules, names, uniform, cap, bias }, parts) {
     }
     return [
       ...steps.map((step) => `${module}.${step}[${head}, ${query}]`),
-      ...["hook_z", "hook_result"].map((point) => `${module}.${point}[${query}, ${head}]`),
+      ...Object.values(VALUES).map((point) => `${module}.${point}[${query}, ${head}]`),
       ...[around.before, around.given, around.out, around.after].filter(Boolean).map((name) => `${name}[${query}]`),
       `${module}.out.weight[:, ${head}]`,
     ];

@@ -1,5 +1,6 @@
 // Converts the selection of the page Attention to and from view parameters: there positions count the tokens of the
 // whole text, here those that the model reads.
+import { parameter } from "../page/page_state.js";
 /** @import { Window } from "../heatmap.js" */
 /** @import { Kind, Overview } from "./pass.js" */
 /** @import { PageState } from "../page/page_state.js" */
@@ -32,9 +33,6 @@
  * @property {boolean} derivation whether it is seen how the weights come about
  */
 
-const ONE_OF = { stage: ["weights", "raw", "scaled", "capped", "biased", "masked"], direction: ["from", "to"] }; // the first is as at first
-const RULES = ["mask", "scale"]; // that a head's picture can be redrawn without
-
 const shifted = (position, by) => (position === null || position === undefined ? null : position + by);
 
 /**
@@ -49,7 +47,7 @@ export function selectionFrom(looked, { offsets: { queries, keys }, opening }, p
   const zoom = looked.numbers("zoom");
   const [top, bottom, left, right] = zoom?.length === 4 ? [zoom[0] - queries, zoom[1] - queries, zoom[2] - keys, zoom[3] - keys] : [-1];
   const isThere = Math.min(top, left) >= 0 && top < bottom && left < right && bottom <= pass.queries && right <= pass.keys;
-  const choice = (name) => (ONE_OF[name].includes(looked.get(name)) ? looked.get(name) : ONE_OF[name][0]);
+  const choice = (name) => (parameter(name).options.includes(looked.get(name)) ? looked.get(name) : parameter(name).default);
   const { layer, head } = looked.layerAndHead(opening);
   const chosen = {
     layer: Math.min(layer, pass.modules.length - 1),
@@ -58,7 +56,7 @@ export function selectionFrom(looked, { offsets: { queries, keys }, opening }, p
     key: within(shifted(looked.number("key"), -keys), pass.keys),
     stage: choice("stage"),
     zoom: isThere ? { top, bottom, left, right } : null,
-    without: RULES.filter((rule) => (looked.get("without") ?? "").split(",").includes(rule)),
+    without: parameter("without").options.filter((rule) => (looked.get("without") ?? "").split(",").includes(rule)),
     order: looked.get("order") ?? "",
     direction: choice("direction"),
   };
@@ -77,7 +75,7 @@ const isMeant = ({ stage, without, query, key }) => stage !== "weights" || witho
  */
 export function paramsFrom(chosen, { queries, keys }) {
   const { layer, head, query, key, stage, zoom, without, order, direction, derivation } = chosen;
-  const given = (name, value) => (value === ONE_OF[name][0] ? null : value);
+  const given = (name, value) => (value === parameter(name).default ? null : value);
   return {
     layer, head, query: shifted(query, queries), key: shifted(key, keys), stage: given("stage", stage),
     zoom: zoom && [zoom.top + queries, zoom.bottom + queries, zoom.left + keys, zoom.right + keys].join(),

@@ -25,7 +25,8 @@ export async function overview(live, question, { kind: asked }, rest) {
   const changed = overwrittenIn(live, question);
   const isPacked = about.causal && !changed.some(({ rule }) => rule === "mask");
   const [heads, rows, columns] = cells[0].shape;
-  const whole = { shape: [cells.length, heads, rows, columns], data: joined(cells.map(({ data }) => data), Uint8Array) };
+  const whole = { shape: [cells.length, heads, rows, columns], data: new Uint8Array(cells.length * heads * rows * columns) };
+  cells.forEach(({ data }, layer) => whole.data.set(data, layer * data.length));
   const measured = layers.flatMap(([pattern, mask]) => headMeasures(pattern, mask.data, read, measures.map(({ name }) => name)));
   return {
     tensors: {
@@ -37,17 +38,6 @@ export async function overview(live, question, { kind: asked }, rest) {
       predicted_position: kind === "encoder" ? queries - 1 : predictedPosition(live, tokens), changed, rounding,
     },
   };
-}
-
-/** @param {Uint8Array[]} parts @param {typeof Uint8Array} Kind */
-function joined(parts, Kind) {
-  const all = new Kind(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
 
 /** What a causal mask leaves, row by row. @param {Tensor} whole */

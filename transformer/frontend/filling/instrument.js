@@ -1,6 +1,6 @@
 // The instrument of the page Generate for a model that reads in both directions: it fills masked words, the surest
 // first, and shows what the model expects at each mask and where a head looks from there.
-import { attribute, offer, partsOf, put } from "../dom.js";
+import { offer, partsOf, put } from "../dom.js";
 import { percent } from "../number_format.js";
 import { Candidates } from "../generation/candidates.js";
 import { TokenStrip } from "../generation/token_strip.js";
@@ -54,7 +54,7 @@ export class FillingInstrument {
     Object.assign(this, { frozen, looked, separator });
     this.lookedAt = null; // the model may be changed
     this.parts.looking.hidden = !layers;
-    for (const [name, count] of Object.entries({ layer: layers, head: heads })) offerNumbers(this.parts[name], name, count);
+    for (const [name, count] of Object.entries({ layer: layers, head: heads })) offer(this.parts[name], Array.from({ length: count }, (_, number) => [number, `${name} ${number}`]));
     await this.refresh();
   }
 
@@ -242,10 +242,4 @@ export class FillingInstrument {
     this.filling = null;
     if (isShown) this.show();
   }
-}
-
-/** Let a select offer as many layers or heads as there are. */
-function offerNumbers(select, name, count) {
-  offer(select, Array.from({ length: count }, (_, number) => [number, `${name} ${number}`]));
-  attribute(select, "data-count", String(count));
 }

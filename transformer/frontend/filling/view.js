@@ -1,7 +1,6 @@
 // Connects the instrument that fills masks to its page and the HTTP API.
 import { pageState } from "../page/page_state.js";
 import { FillingInstrument } from "./instrument.js";
-import { requestsOf } from "./requests.js";
 /** @import { Api } from "../api.js" */
 
 export class FillingView {
@@ -11,7 +10,11 @@ export class FillingView {
 
   constructor(root, host) {
     this.instrument = new FillingInstrument(root, {
-      ...requestsOf(this),
+      expect: (ids) => this.api.json("masked", { tokens: ids.join() }),
+      look: async (ids, position, layer, head) => {
+        const name = `${this.modules[layer]}.hook_pattern[${head}, ${position}]`;
+        return [...(await this.api.recording("tensors", { tokens: ids.join(), names: [name] })).tensors[name].data];
+      },
       select: (change) => host.select(change),
       fail: (error) => (error ? host.fail(error) : host.showProblem("")),
       inside: host.navigates && ((position, id) => host.navigate("Inside", { inside: "logits", moment: null, place: position, cell: [position, id].join() })),

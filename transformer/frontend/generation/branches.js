@@ -1,7 +1,6 @@
 // Lists the branches of a prompt, and compares two of them from where they differ.
-import { attribute, button, node, put } from "../dom.js";
-import { counted } from "../number_format.js";
-import { percent } from "../number_format.js";
+import { arrange, attribute, button, node, put } from "../dom.js";
+import { counted, percent } from "../number_format.js";
 import { dress } from "./token_strip.js";
 
 export class Branches {
@@ -20,20 +19,13 @@ export class Branches {
     this.items = new Map();
   }
 
-  /** branches: as the message has them. locked: nothing can be returned to now; comparing: the one that is compared, or null. */
+  /** branches: as `Tree.listed` gives them; locked: nothing can be returned to now; comparing: the one that is compared, or null. */
   show(branches, { locked, comparing }) {
     const hidden = branches.length < 2;
     if (this.root.hidden !== hidden) this.root.hidden = hidden;
-    const kept = new Set(branches.map(({ id }) => id));
-    for (const [id, { item }] of this.items) {
-      if (kept.has(id)) continue;
-      item.remove();
-      this.items.delete(id);
-    }
-    branches.forEach((branch, at) => {
+    for (const branch of branches) {
       if (!this.items.has(branch.id)) this.items.set(branch.id, this.make(branch.id));
       const made = this.items.get(branch.id);
-      if (this.list.children[at] !== made.item) this.list.insertBefore(made.item, this.list.children[at] ?? null);
       put(made.name, `Branch ${branch.id}: ${branch.name}`);
       put(made.text, branch.text);
       put(made.count, `${counted(branch.tokens, "token")}${branch.current ? ", shown" : ""}`);
@@ -41,7 +33,8 @@ export class Branches {
       for (const button of [made.back, made.compare]) attribute(button, "aria-disabled", String(branch.current || locked));
       put(made.compare, comparing === branch.id ? "Close" : "Compare");
       made.branch = { ...branch, locked, isCompared: comparing === branch.id };
-    });
+    }
+    arrange(this.list, branches.map(({ id }) => this.items.get(id).item));
   }
 
   make(id) {

@@ -1,25 +1,29 @@
 // The HTML of the instrument of the page Generate. Tokens are set as text, never as markup.
 
-const slider = (name, title, low, high, step, help) => `
+import { parameter } from "../page/page_state.js";
+
+const range = (name) => `min="${parameter(name).low}" max="${parameter(name).high}"`;
+
+const slider = (name, title, step, help) => `
   <label class="setting">${title}
-    <input type="range" title="${help}" data-setting="${name}" min="${low}" max="${high}" step="${step}" aria-label="${title}">
+    <input type="range" title="${help}" data-setting="${name}" ${range(name)} step="${step}" aria-label="${title}">
     <span class="value" data-value="${name}"></span>
   </label>`;
 
-const number = (name, title, low, high, help) => `
+const number = (name, title, help) => `
   <label class="setting">${title}
-    <input type="number" title="${help}" data-setting="${name}" min="${low}" max="${high}" step="1" aria-label="${title}">
+    <input type="number" title="${help}" data-setting="${name}" ${range(name)} step="1" aria-label="${title}">
   </label>`;
 
 const choice = (name, title) => `<select data-setting="${name}" aria-label="${title}"></select>`;
 
 const DRAWN = [
   ["logits", "Logits", ""],
-  ["scaled", "÷ temperature", slider("temperature", "Temperature", 0, 2, 0.05, "Divides the logits. 0 always chooses the likeliest token; values above 1 flatten the probabilities.")],
-  ["kept", "Top-k, top-p", slider("top_k", "Top-k", 0, 100, 1, "Restricts sampling to the k likeliest tokens. 0 turns it off.")
-    + slider("top_p", "Top-p", 0.05, 1, 0.05, "Restricts sampling to the likeliest tokens whose probabilities sum to this. 1 turns it off.")],
+  ["scaled", "÷ temperature", slider("temperature", "Temperature", 0.05, "Divides the logits. 0 always chooses the likeliest token; values above 1 flatten the probabilities.")],
+  ["kept", "Top-k, top-p", slider("top_k", "Top-k", 1, "Restricts sampling to the k likeliest tokens. 0 turns it off.")
+    + slider("top_p", "Top-p", 0.05, "Restricts sampling to the likeliest tokens whose probabilities sum to this. 1 turns it off.")],
   ["probabilities", "Probabilities", ""],
-  ["point", "Random number", number("seed", "Seed", 0, 2147483647, "The same seed, prompt and settings always give the same text.")],
+  ["point", "Random number", number("seed", "Seed", "The same seed, prompt and settings always give the same text.")],
 ].map(([name, title, settings]) => `
   <li data-drawn="${name}">
     <div class="line"><p><b>${title}</b> <span class="text"></span></p><span class="settings">${settings}</span></div>
@@ -75,7 +79,7 @@ export const MARKUP = `
     </div>
     <section class="drawn" data-part="drawn" data-testid="live-text-drawn" aria-label="How the next token is drawn" hidden>
       <span class="settings">
-        ${number("tokens", "Number of tokens", 1, 500, "The number of tokens that Generate adds.")}
+        ${number("tokens", "Number of tokens", "The number of tokens that Generate adds.")}
         <label class="setting">Pace ${choice("pace", "Pace")}</label>
       </span>
       <header><h2>How the next token is drawn</h2><p class="legend"><span data-part="drawnPlace"></span></p></header>

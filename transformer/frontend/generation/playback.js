@@ -36,7 +36,7 @@ export class Playback {
   }
 }
 
-export const RATES = { slow: 2, steady: 8, fast: 25, unbounded: Infinity }; // tokens a second
+const RATES = { slow: 2, steady: 8, fast: 25, unbounded: Infinity }; // tokens a second
 const SPREAD = 0.15; // seconds over which what has come is spread, where there is no pace
 
 /** Tokens a second to show, with so many there that are still to be shown. */

@@ -1,8 +1,9 @@
 // Converts the settings of Generate to and from view parameters, and links its tokens to Inside.
+import { parameter } from "../page/page_state.js";
 /** @import { PageState } from "../page/page_state.js" */
 
-const LIMITS = { temperature: [0, 2], top_k: [0, 100], top_p: [0.05, 1], seed: [0, 2 ** 31 - 1], tokens: [1, 500] };
-const BEGIN = { temperature: 0.8, top_k: 0, top_p: 1, seed: 1, tokens: 200, pace: "fast" };
+const NUMBERS = ["temperature", "top_k", "top_p", "seed", "tokens"];
+const SETTINGS = [...NUMBERS, "pace"];
 
 /**
  * As `GenerationInstrument.begin` takes them. about: { choices, attention, opening }, what there is to choose from.
@@ -11,14 +12,15 @@ const BEGIN = { temperature: 0.8, top_k: 0, top_p: 1, seed: 1, tokens: 200, pace
  * @param {Record<string, any>} about
  */
 export function selectionFrom(looked, { choices: { layers, heads, attentions, paces }, attention, opening }) {
-  /** @type {typeof BEGIN & { attention?: string, layer?: number, head?: number }} */
-  const chosen = { ...BEGIN };
-  for (const [name, [low, high]] of Object.entries(LIMITS)) {
+  /** @type {Record<string, any>} */
+  const chosen = {};
+  for (const name of NUMBERS) {
+    const { default: first, low, high } = parameter(name);
     const value = Number(looked.get(name) ?? NaN);
-    if (value >= low && value <= high) chosen[name] = value;
+    chosen[name] = value >= low && value <= high ? value : first;
   }
   const among = (name, listed, otherwise) => (listed.some(([value]) => value === looked.get(name)) ? looked.get(name) : otherwise);
-  chosen.pace = among("pace", paces, chosen.pace);
+  chosen.pace = among("pace", paces, parameter("pace").default);
   chosen.attention = among("attention", attentions, attention);
   const { layer, head } = looked.layerAndHead(opening);
   chosen.layer = Math.min(layer, Math.max(layers - 1, 0));
@@ -28,7 +30,7 @@ export function selectionFrom(looked, { choices: { layers, heads, attentions, pa
 
 /** The other way round, of those that were turned. */
 export function paramsFrom(change) {
-  return Object.fromEntries(Object.entries(change).map(([name, value]) => [name, value === BEGIN[name] ? null : value]));
+  return Object.fromEntries(Object.entries(change).map(([name, value]) => [name, SETTINGS.includes(name) && value === parameter(name).default ? null : value]));
 }
 
 /** Where the window begins from which the token after the first `length` of a text is predicted (inference/context_windows.py). */

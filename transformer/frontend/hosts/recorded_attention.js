@@ -1,6 +1,6 @@
 // Starts the Attention instrument in a saved page, which has the whole pass embedded and needs no server.
 import { embedded } from "../embedded_recordings.js";
-import { drawForPaper } from "../printing.js";
+import { redrawWithPage } from "../printing.js";
 import { AttentionInstrument } from "../attention/instrument.js";
 import { slicesOf } from "../attention/recording_slices.js";
 /** @import { Overview } from "../attention/pass.js" */
@@ -17,6 +17,5 @@ export function showAttention() {
     },
   });
   instrument.begin(beginning, beginning.metadata.chosen);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => instrument.draw());
-  drawForPaper(() => instrument.draw());
+  redrawWithPage(() => instrument.draw());
 }

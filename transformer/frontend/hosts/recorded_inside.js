@@ -1,6 +1,6 @@
 // Starts the Inside instrument in a saved page, which has all data embedded and needs no server.
 import { embedded } from "../embedded_recordings.js";
-import { drawForPaper } from "../printing.js";
+import { redrawWithPage } from "../printing.js";
 import { InsideInstrument } from "../inside/instrument.js";
 
 /** Show what lies in the page: the recordings `outline` and `whole`. */
@@ -9,6 +9,5 @@ export function showInside() {
   const instrument = new InsideInstrument(document.querySelector("main"), { select() {}, want() {} });
   instrument.begin(beginning, beginning.metadata.chosen);
   instrument.add(embedded("whole"));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => instrument.draw());
-  drawForPaper(() => instrument.draw());
+  redrawWithPage(() => instrument.draw());
 }

@@ -4,7 +4,7 @@ import { embedded } from "../embedded_recordings.js";
 import { deviationInWords, deviationOf } from "../engine_deviation.js";
 import { pageState } from "../page/page_state.js";
 import { Shell } from "../page/shell.js";
-import { drawForPaper } from "../printing.js";
+import { redrawWithPage } from "../printing.js";
 import { Models, embeddedModel } from "../site/models.js";
 /** @import { Model } from "../page/answers.js" */
 /** @import { ReadText } from "../page/text_reading.js" */
@@ -42,8 +42,7 @@ export function startSavedPage(views) {
   const main = document.querySelector("main");
   main.replaceChildren();
   const shell = new Shell(main, { page, views, catalogue, answers: { open: (name) => (opening ??= open(name)) }, navigate: null, isLinked: false });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shell.redraw());
-  drawForPaper(() => shell.redraw());
+  redrawWithPage(() => shell.redraw());
 }
 
 /** How far this browser's numbers are from the engine's, on a sample that the page holds. @param {Model} model */

@@ -3,7 +3,7 @@
 import { partsOf } from "../dom.js";
 import { DEFAULT_MODEL, pageState } from "../page/page_state.js";
 import { Shell } from "../page/shell.js";
-import { drawForPaper } from "../printing.js";
+import { redrawWithPage } from "../printing.js";
 import { Models, fetched } from "../site/models.js";
 import { keepOffline } from "../site/offline.js";
 /** @import { ListedModel } from "../page/shell.js" */
@@ -27,8 +27,7 @@ export function startPage(views) {
   /** @type {NodeListOf<HTMLAnchorElement>} */
   const links = pages.querySelectorAll("a");
   for (const link of links) link.addEventListener("click", () => (link.search = location.search)); // the state goes along
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shell.redraw());
-  drawForPaper(() => shell.redraw());
+  redrawWithPage(() => shell.redraw());
 }
 
 const fileOf = (title) => title.replaceAll(" ", "_");

@@ -3,7 +3,7 @@
 
 import { largestAbsolute, sumOf } from "../arithmetic.js";
 import { isCausal } from "../attention_config.js";
-import { attribute, heading, node, put, putBoth, tableOf, untranslated } from "../dom.js";
+import { attribute, heading, node, put, putBoth, tableBox, tableOf, untranslated } from "../dom.js";
 import { percent, plainNumber } from "../number_format.js";
 import { Circuits } from "./circuits.js";
 import { FOLDS } from "./selection.js";
@@ -104,7 +104,9 @@ export class Analyses {
     const words = node("p", "note");
     const { where, asked, away, which } = predicting(pass);
     put(words, `What the model would predict ${where} if it ended after each layer: the darker, the more probable. Small: the rank of the token ${asked}`);
+    const box = tableBox(null, TITLES.lens);
     const { table, body } = tableOf(["layer"]);
+    box.append(table);
     for (const at of known) {
       const button = untranslated(node("button", "", heading(table.rows[0], "col")));
       button.dataset.token = String(at);
@@ -127,7 +129,7 @@ export class Analyses {
         cell.title = `“${label}” ${percent(shares[entry])}${rank[entry] ? `; “${pass.labels.text[at + away]}”, ${which}, ${percent(right[entry])}, rank ${rank[entry]}` : ""}`;
       }
     }
-    this.lens.body.replaceChildren(words, regionOf(table, TITLES.lens));
+    this.lens.body.replaceChildren(words, box);
   }
 
   showAttribution(pass, token) {
@@ -210,7 +212,9 @@ export class Analyses {
     const set = others ? ` In ${others === 1 ? "the other one" : `the other ${others}`} something was set by what is changed in the model.` : "";
     const nameOf = (name) => fullName(name, this.structure.locations.get(name), this.structure.config);
     put(words, `${which} tensors of this pass were recomputed from what they are made of.${set} Relative to the tensor's largest value, the largest deviation is ${plainNumber(shareOf(worst), 2)} (${nameOf(worst.name)}).`);
+    const box = tableBox(null, TITLES.checks);
     const { table, body } = tableOf(["tensor", "made of", "largest deviation", "largest value"]);
+    box.append(table);
     for (const { name, largest, magnitude, set_by: setBy } of checks) {
       const row = node("tr", "", body);
       const button = node("button", "", heading(row, "row"));
@@ -221,18 +225,8 @@ export class Analyses {
       put(node("td", "", row), setBy.length ? `set by: ${setBy.join("; ")}` : largest === null ? "∞" : plainNumber(largest, 2));
       put(node("td", "", row), plainNumber(magnitude, 3));
     }
-    this.checks.body.replaceChildren(words, regionOf(table, TITLES.checks));
+    this.checks.body.replaceChildren(words, box);
   }
-}
-
-/** A table in a region of its own, which can be scrolled with the keys. */
-function regionOf(table, title) {
-  const region = node("div", "table");
-  region.tabIndex = 0;
-  attribute(region, "role", "region");
-  attribute(region, "aria-label", title);
-  region.append(table);
-  return region;
 }
 
 function attributionOf(token, chosen) {

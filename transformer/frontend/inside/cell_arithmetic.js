@@ -52,7 +52,7 @@ const OPERATIONS = {
     const width = cell.config.d_model;
     const isSegment = cell.name.endsWith("segment_embed");
     const isScaled = cell.config.scale_embeddings && !isSegment;
-    const which = isSegment ? `A token in segment ${token}` : `The token ${quoted(cell.pass.label(name, "vocab", token))}`;
+    const which = isSegment ? `A token in segment ${token}` : `The token “${cell.pass.label(name, "vocab", token)}”`;
     const lines = [`${which} has row ${token} of the table; its dimension ${at} is ${n(own)}`];
     const result = isScaled ? own * Math.sqrt(width) : own;
     if (isScaled) lines.push(`× √d_model: ${n(own)} × √${width} = ${factor(own)} × ${n(Math.sqrt(width))} = ${n(result)}`);
@@ -245,7 +245,7 @@ const OPERATIONS = {
     return { result, lines, rows: [{ name: "mask", values, upward: true }], along, mark: cell.by.key, links: titled(cell.links(terms), ["the mask"]) };
   },
 
-  activate: (cell) => activated(cell),
+  activate: activated,
 
   gate: (cell) => {
     const [gate, through] = [activated(cell), cell.one("factor")];
@@ -304,10 +304,6 @@ function keysSeen(pass, name, query) {
 /** Links with these titles. */
 function titled(links, titles) {
   return links.map((link, at) => ({ ...link, title: titles[at] ?? link.title }));
-}
-
-function quoted(label) {
-  return `“${label}”`;
 }
 
 /** Bars of each term of the stream, where it has several, and of their sum. */

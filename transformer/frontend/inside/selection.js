@@ -52,6 +52,7 @@ export function settled(chosen, structure, pass) {
   };
 }
 
-function within(index, count) {
+/** An index, if there are so many; else null. */
+export function within(index, count) {
   return Number.isInteger(index) && index >= 0 && index < count ? index : null;
 }

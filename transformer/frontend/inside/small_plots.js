@@ -2,14 +2,13 @@
 // angle, the keys that a query sees.
 
 import { attribute, node } from "../dom.js";
-import { SEQUENTIAL, colourAt } from "../colours.js";
+import { SELECTED, SEQUENTIAL, colourAt } from "../colours.js";
 import { pageOf, prepared } from "../canvas.js";
 import { labelFont } from "../axis_labels.js";
 import { plainNumber } from "../number_format.js";
 
 const SIDE = 180; // pixels
 const MARGIN = 14;
-const POINT = "#d55e00";
 const BEFORE = "#0072b2";
 const KEYS = { high: 92, cell: 18 }; // pixels of the keys' picture, and of a key at most
 const [UNSEEN, SEEN] = [0, 1].map((share) => `rgb(${colourAt(SEQUENTIAL, share)})`); // as a mask's heatmap has them
@@ -55,7 +54,7 @@ export class SmallPlot {
       context.fillRect(MARGIN + key * cell, top, Math.max(cell - (cell > 4 ? 1 : 0), 0.5), high);
     });
     const middle = MARGIN + (mark + 0.5) * cell;
-    context.strokeStyle = POINT;
+    context.strokeStyle = SELECTED;
     context.lineWidth = 2;
     context.strokeRect(MARGIN + mark * cell - 1, top - 1, Math.max(cell, 2) + 1, high + 2);
     context.fillStyle = ink;
@@ -64,7 +63,7 @@ export class SmallPlot {
       context.fillText(seen[mark] ? "seen" : "hidden", middle, top + high + 14);
       return;
     }
-    lines(context, POINT, 1.5, [[[middle, top - 10], [middle, top - 1]], [[middle, top + high + 1], [middle, top + high + 10]]]);
+    lines(context, SELECTED, 1.5, [[[middle, top - 10], [middle, top - 1]], [[middle, top + high + 1], [middle, top + high + 10]]]);
     context.fillText(plainNumber(passes[0], 3), middle, top - 20);
     context.fillText(plainNumber(passes[1], 3), middle, top + high + 20);
   }
@@ -81,7 +80,7 @@ export class SmallPlot {
     lines(context, ink, 2, [curve]);
     context.setLineDash([3, 3]);
     if (shrinks) lines(context, muted, 1, [[[toX(-reach), toY(-reach)], [toX(reach), toY(reach)]]]); // what would stay as it is
-    lines(context, POINT, 1, [shrinks ? [[toX(x), toY(x)], [toX(x), toY(y)]] : [[toX(x), toY(0)], [toX(x), toY(y)], [toX(0), toY(y)]]]);
+    lines(context, SELECTED, 1, [shrinks ? [[toX(x), toY(x)], [toX(x), toY(y)]] : [[toX(x), toY(0)], [toX(x), toY(y)], [toX(0), toY(y)]]]);
     context.setLineDash([]);
     dot(context, toX(x), toY(y));
     context.fillStyle = ink;
@@ -110,14 +109,14 @@ export class SmallPlot {
     context.strokeStyle = ink;
     context.stroke();
     lines(context, BEFORE, 2.5, [[middle, end(from)]]);
-    lines(context, POINT, 2.5, [[middle, end(to)]]);
+    lines(context, SELECTED, 2.5, [[middle, end(to)]]);
     const tip = end(to);
     context.setLineDash([3, 3]);
-    lines(context, POINT, 1, [[tip, side ? [middle[0], tip[1]] : [tip[0], middle[1]]]]);
+    lines(context, SELECTED, 1, [[tip, side ? [middle[0], tip[1]] : [tip[0], middle[1]]]]);
     context.setLineDash([]);
     dot(context, ...tip);
     context.textAlign = "left";
-    for (const [text, colour, line] of [["before", BEFORE, 0], ["after", POINT, 1], [`turned ${turned}°`, ink, 2]]) {
+    for (const [text, colour, line] of [["before", BEFORE, 0], ["after", SELECTED, 1], [`turned ${turned}°`, ink, 2]]) {
       context.fillStyle = colour;
       context.fillText(text, SIDE - 4, MARGIN + 15 * line, SIDE * 0.4);
     }
@@ -138,6 +137,6 @@ function lines(context, colour, width, list) {
 function dot(context, x, y) {
   context.beginPath();
   context.arc(x, y, 4, 0, 2 * Math.PI);
-  context.fillStyle = POINT;
+  context.fillStyle = SELECTED;
   context.fill();
 }

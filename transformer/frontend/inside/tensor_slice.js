@@ -2,12 +2,12 @@
 
 import { largestAbsolute } from "../arithmetic.js";
 import { stridesOf } from "../recording.js";
+import { kindOf } from "./vector_strips.js";
 /** @import { InsidePass } from "./pass.js" */
 
 const TABLE = ["part", "head", "kv_head"]; // dimensions that are held before others are
 const OWN_SCALE = /_scores$/; // a head's own, as on the page Attention; other tensors have one scale for all that is held
 const LABELLED = 4096; // indices along a dimension that are labelled at most
-const SHARES = /hook_pattern$|hook_mask$|^probabilities$/; // from 0 to 1
 const BINS = 48;
 
 /** The dimensions of a tensor that have to be held at an index, and those that are drawn, two at most: { held, drawn }. */
@@ -48,7 +48,7 @@ export class TensorSlice {
     if (this.axes.length === 1) this.axes.unshift(null); // one row
     [this.rows, this.columns] = this.axes.map((axis) => (axis === null ? 1 : sizes[axis]));
     this.part = held.includes("head") ? fixed.head : pass.isByRow(name) && held.length ? fixed[held[0]] : null;
-    this.kind = SHARES.test(name) ? "weights" : "scores";
+    this.kind = kindOf(name);
     [this.rowLabels, this.columnLabels] = this.axes.map((axis) => (axis === null || sizes[axis] === 1 ? null : this.labels(axis, sizes[axis])));
     this.values = this.rows * this.columns <= most ? this.cut() : null;
     const largest = this.values && OWN_SCALE.test(name) ? largestAbsolute(this.values) : pass.magnitude(name);

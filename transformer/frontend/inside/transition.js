@@ -4,7 +4,7 @@
 import { prepared } from "../canvas.js";
 /** @import { Layout } from "./layout.js" */
 
-export const MOVE_MS = 240;
+const MOVE_MS = 240;
 
 /** Whether the system lets things move. */
 export function mayMove() {

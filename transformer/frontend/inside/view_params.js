@@ -1,6 +1,6 @@
 // Converts the selection of the page Inside to and from view parameters: there positions count the tokens of the whole
 // text, here from the first that the model reads.
-import { BEGIN, FOLDS } from "./selection.js";
+import { BEGIN, FOLDS, within } from "./selection.js";
 /** @import { PageState } from "../page/page_state.js" */
 /** @import { AttentionCell } from "./attention_link.js" */
 /** @import { Chosen, Circuit } from "./selection.js" */
@@ -43,10 +43,6 @@ export function selectionFrom(looked, { offset }, { config, labels, tensors, cir
     candidate: within(looked.number("candidate"), config.vocab_size),
     circuit: circuitFrom(looked.get("circuit"), circuits, heads),
   };
-}
-
-function within(index, count) {
-  return index !== null && index >= 0 && index < count ? index : null;
 }
 
 /** @returns {Circuit | null} */

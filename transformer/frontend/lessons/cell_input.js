@@ -1,6 +1,6 @@
 // Draws the cells of an attention pattern: one is chosen by click or keyboard, and marked beside the right one.
 
-import { attribute, node, put, untranslated } from "../dom.js";
+import { attribute, heading, node, put, untranslated } from "../dom.js";
 
 /**
  * @typedef {object} Picture of a head's cells
@@ -107,11 +107,4 @@ export class CellInput {
     } else return;
     event.preventDefault();
   }
-}
-
-function heading(row, scope, text) {
-  const made = node("th", "", row);
-  made.scope = scope;
-  put(made, text);
-  return made;
 }

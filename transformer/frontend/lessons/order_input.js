@@ -1,6 +1,6 @@
 // Draws things that are put in order, by dragging or with buttons.
 
-import { attribute, node, put, putHtml } from "../dom.js";
+import { attribute, button, node, put, putHtml } from "../dom.js";
 import { letDrag } from "../row_dragging.js";
 
 export class OrderInput {
@@ -33,12 +33,9 @@ export class OrderInput {
     const entry = { row, number, words, buttons: [] };
     if (!this.take) return entry;
     for (const [sign, by, name] of /** @type {const} */ ([["↑", -1, "up"], ["↓", 1, "down"]])) {
-      const button = node("button", "", row);
-      button.type = "button";
-      put(button, sign);
-      attribute(button, "aria-label", `Move ${name}: ${words}`);
-      button.onclick = () => this.move(entry, by, button);
-      entry.buttons.push(button);
+      const made = button(row, sign, () => this.move(entry, by, made));
+      attribute(made, "aria-label", `Move ${name}: ${words}`);
+      entry.buttons.push(made);
     }
     letDrag(row, { passed: (step) => this.shift(entry, step), done: (hasMoved) => hasMoved && this.take([...this.order]) });
     return entry;

@@ -9,12 +9,15 @@ const EVERY_MS = 400; // between two writes to the bar: browsers allow a hundred
 const LEFT_OUT = "headsup-page-state"; // where the tab keeps what its address has no room for
 const MESSAGE = "SET_QUERY_PARAM"; // tells a page that frames the app what its own bar should hold
 
-/** @typedef {{ name: string, kind: string, default: any, first?: any, longest?: number, called?: string, of?: string[], needs?: string[], left_out?: number, aliases?: Record<string, string> }} Parameter */
+/** @typedef {{ name: string, kind: string, default: any, first?: any, low?: number, high?: number, options?: string[], longest?: number, called?: string, of?: string[], needs?: string[], left_out?: number, aliases?: Record<string, string> }} Parameter */
 
 /** @typedef {{ get: (name: string) => string | null, arrivals: number }} StateReader */
 
 /** @type {Map<string, Parameter>} */
 const TABLE = new Map(table.parameters.map((parameter) => [parameter.name, /** @type {any} */ (parameter)]));
+
+/** What the table says of a parameter: its default, and what can be given. @param {string} name */
+export const parameter = (name) => TABLE.get(name);
 
 /** The model of a link that names none. */
 export const DEFAULT_MODEL = TABLE.get("model").default;
