@@ -55,7 +55,8 @@ class Head(HTMLParser):
 
 
 @pytest.mark.parametrize(
-    ("path", "page"), [("", "Generate"), ("Attention", "Attention"), ("What_if", "What if"), ("nowhere", "Generate")]
+    ("path", "page"),
+    [("", "Generate"), ("Attention", "Attention"), ("What_if", "What if"), ("Train", "Train"), ("nowhere", "Generate")],
 )
 def test_each_page_says_what_it_is_and_fetches_its_scripts_at_once(path, page, visitor):
     text = visitor.get(f"/school/{path}").text
@@ -69,9 +70,9 @@ def test_each_page_says_what_it_is_and_fetches_its_scripts_at_once(path, page, v
     preloaded = [given["href"] for tag, given in head.tags if given.get("rel") == "modulepreload"]
     (sheet,) = (given["href"] for tag, given in head.tags if given.get("as") == "style")
     assert sheet == f"./{assets.address(assets.SHELL_STYLE)}"
-    parts = {"Generate": ("generation_view.js", "filling_view.js"), "Attention": ("attention_view.js",)}.get(page, ())
+    parts = {"Generate": ("generation", "filling"), "Attention": ("attention",), "What if": ("what_if",)}.get(page, ())
     ours = [f"./{assets.address(assets.COMPONENTS)}"]
-    ours += [ours[0].replace("components.js", part) for part in parts]
+    ours += [ours[0].replace("components.js", f"{part}_view.js") for part in parts]
     assert preloaded[: len(ours) + 1] == [*ours, next(each for each in preloaded if "/static/" in each)]
     scripts = re.findall("<script.*?</script>", (STATIC / "index.html").read_text(encoding="utf-8"), re.DOTALL)
     assert re.findall("<script.*?</script>", text, re.DOTALL) == scripts, "the policy knows Streamlit's, and no others"

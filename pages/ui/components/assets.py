@@ -25,15 +25,8 @@ WORKER = "transformer/frontend/engine/worker_bundle.js"
 COMPONENTS = "transformer/frontend/components.js"
 """What every page mounts, and what several components need; the others' scripts are fetched when they are mounted, from
 the same folder. Scripts find the worker from there, too: the folder is the frontend's."""
-PARTS = {
-    "Generate": ("generation_view.js", "filling_view.js"),
-    "Attention": ("attention_view.js",),
-    "Inside": ("inside_view.js",),
-    "Masks": ("masks_view.js",),
-    "Positions": ("positions_view.js",),
-    "What if": ("what_if_view.js",),
-}
-"""What a page mounts first of the others, by its title: a browser fetches these, too, while the page is prepared."""
+VIEWS = {"Generate": ("generation", "filling")}
+"""The folders of a page's views in the frontend, where they aren't called like the page."""
 SHELL_STYLE = "pages/ui/components/shell.css"
 """The style sheet of the shell and of all views."""
 PRIVATE_LINK = "pages/ui/components/room_membership/private_link.js"
@@ -97,8 +90,12 @@ def address(path: str) -> str:
 
 
 def first_scripts(page: str) -> list[str]:
-    """The addresses of the scripts that a page needs first. page: its title."""
-    parts = [f"{_FOLDER}/{part}" for part in PARTS.get(page, ())]
+    """The addresses of the scripts that a page needs first; a browser fetches them while the page is prepared.
+
+    page: its title.
+    """
+    views = VIEWS.get(page, (page.lower().replace(" ", "_"),))
+    parts = [f"{_FOLDER}/{view}_view.js" for view in views if f"{view}_view.js" in _PARTS]
     return [address(path) for path in (COMPONENTS, *parts)]
 
 
