@@ -58,15 +58,15 @@ test("asked what it held before a lesson's view, the tab says it once", () => {
 });
 
 test("dials are Python's, unless the tab holds another view than Python has read", () => {
-  const { state, sent, draws } = tab("model=induction&length=100");
-  draws({ dials_read: { length: "100" }, dials: { length: "101" } });
-  assert.equal(state.get("length"), "101");
-  state.become("model=induction&length=7"); // as Back does
-  draws({ dials_read: { length: "100" }, dials: { length: "102" } });
-  assert.deepEqual([state.get("length"), sent.length, sent[0].agreed], ["7", 1, null]);
-  draws({ reading: "a:2", dials_read: { length: "7" }, dials: { length: "7" } });
-  draws({ reading: "a:2", dials_read: { length: "7" }, dials: {} });
-  assert.deepEqual([state.get("length"), sent.length], [null, 1]);
+  const { state, sent, draws } = tab("model=induction&positions_shown=100");
+  draws({ dials_read: { positions_shown: "100" }, dials: { positions_shown: "101" } });
+  assert.equal(state.get("positions_shown"), "101");
+  state.become("model=induction&positions_shown=7"); // as Back does
+  draws({ dials_read: { positions_shown: "100" }, dials: { positions_shown: "102" } });
+  assert.deepEqual([state.get("positions_shown"), sent.length, sent[0].agreed], ["7", 1, null]);
+  draws({ reading: "a:2", dials_read: { positions_shown: "7" }, dials: { positions_shown: "7" } });
+  draws({ reading: "a:2", dials_read: { positions_shown: "7" }, dials: {} });
+  assert.deepEqual([state.get("positions_shown"), sent.length], [null, 1]);
 });
 
 test("each command is obeyed once, and those of another session are others", () => {
