@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 import numpy as np
 
@@ -127,11 +126,10 @@ def lesson_page(lesson: Mapping[str, Any], models: Mapping[str, Checkpoint]) -> 
     models: by name, those that its views show.
     Raises: ValueError where the file would be too large.
     """
-    shown = models_of(lesson)
-    catalogue = [listed(name, models[name].model.config, models[name].card) for name in shown]
+    catalogue = [listed(name, each.model.config, each.card) for name, each in models.items()]
     about = as_json({"lesson": lesson, "models": catalogue})
     elements = {"about": about, "worker": bundle(FOLDER / "engine" / "worker.js")}
-    elements |= {f"model-{name}": in_one_element(models[name]) for name in shown}
+    elements |= {f"model-{name}": in_one_element(each) for name, each in models.items()}
     main = f'{WITHOUT_SCRIPTS}\n<main class="site-main">{PROBLEM}<div data-part="lesson"></div></main>'
     script = script_in_html(bundle(FOLDER / "site" / "learn.js"))
     page = in_one_file(f"{lesson['name']} · HeadsUp", style(), script, main, elements)
@@ -146,13 +144,6 @@ def handout_page(title: str, lesson: Mapping[str, Any], style: str) -> str:
     script = script_in_html(bundle(FOLDER / "lessons" / "handout_page.js"))
     main = f'{WITHOUT_SCRIPTS}\n{PROBLEM}<main class="handout" data-part="handout"></main>'
     return in_one_file(title, f"{style}\n{sheets('lessons/handout.css')}", script, main, {"about": as_json(lesson)})
-
-
-def models_of(lesson: Mapping[str, Any]) -> list[str]:
-    """The models that a lesson's live views show."""
-    views = [step["view"] for step in lesson["steps"] if step["view"] and step["view"]["page"] not in WITHOUT_MODEL]
-    shown = [view["link"] for view in views if view["picture"] is None]
-    return sorted({dict(parse_qsl(link)).get("model", DEFAULTS[1]) for link in shown})
 
 
 def style() -> str:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from pages.ui.computations import activations, rung_results
+from pages.ui.computations import activations
 from pages.ui.lessons.measure_registry import measure, uncached_measure
 from pages.ui.lessons.measure_setup import MeasureError, Setup
 from pages.ui.models import library
@@ -61,7 +61,7 @@ def entropy_rate(setup: Setup) -> float:
 @uncached_measure
 def ladder_losses(setup: Setup, first: int = 8) -> list:
     """The validation losses of the ladder's first rungs, in nats, from the lowest rung up."""
-    rungs = list(rung_results.rungs(Group.LADDER).values())
+    rungs = list(library.rungs(Group.LADDER).values())
     if not 1 <= first <= len(rungs):
         raise MeasureError(f"first is from 1 to {len(rungs)}, not {first}")
     return [entry.card.validation_loss for entry in rungs[:first]]

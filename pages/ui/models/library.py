@@ -54,6 +54,11 @@ def usable() -> dict[str, CheckpointEntry]:
     return there | seen | shared_models() | own_models()
 
 
+def rungs(group: str) -> dict[str, CheckpointEntry]:
+    """The models of a ladder that are here, from the lowest rung to the highest."""
+    return {name: entry for name, entry in sorted(usable().items()) if entry.card.group == group}
+
+
 def begin_run(keep: OpenModel | None = None) -> None:
     """From here on, see models as they are now; all but the one to `keep`, whose text is on the page."""
     _SEEN.set({keep.name: keep} if keep and not keep.is_own else {})

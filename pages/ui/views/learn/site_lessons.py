@@ -20,15 +20,8 @@ from transformer import load_checkpoint
 from transformer.checkpoints.folder import list_checkpoints
 from transformer.commands import SHIPPED
 from transformer.frontend.html_page import in_words
-from transformer.frontend.site import (
-    MOST_OF_FILE,
-    PAGES,
-    WITHOUT_MODEL,
-    handout_page,
-    lesson_page,
-    models_of,
-    write_site,
-)
+from transformer.frontend.site import MOST_OF_FILE, PAGES, WITHOUT_MODEL, handout_page, lesson_page, write_site
+from transformer.training.presets import LADDERS
 
 OF_PAGE, OF_MODEL, PICTURE = 1_060_000, 60_000, 20_000
 """Bytes, about: of a file's scripts, styles and texts; of what is said of a model beside its weights; of a picture."""
@@ -73,7 +66,8 @@ def lesson_file(lesson: Lesson) -> str:
     """A lesson as one HTML file: live with its models, or, where these would make it too large, with still pictures."""
     if too_large(lesson) is None:
         data = site_document(lesson)
-        models = {name: library.model(name) for name in models_of(data)}
+        views = [step.view for step in lesson.steps if step.view and is_live(step.view)]
+        models = {name: library.model(name) for name in sorted({name for view in views for name in _models_of(view)})}
         with contextlib.suppress(ValueError):  # its weights may not be of half the precision
             return lesson_page(data, models)
     return lesson_page(site_document(lesson, is_live=False) | {"note": too_large(lesson) or ""}, {})
@@ -99,27 +93,26 @@ def too_large(lesson: Lesson) -> str | None:
 
 def _models_bytes(lesson: Lesson) -> int:
     """Estimate the bytes of the models in a lesson's live views."""
-    views = [step.view for step in lesson.steps if step.view and step.view.page not in WITHOUT_MODEL]
-    shown = {_model_of(view) for view in views if is_live(view)}
-    cards = [library.usable()[name].card for name in shown if name in library.usable()]
+    shown = {name for step in lesson.steps if step.view and is_live(step.view) for name in _models_of(step.view)}
+    cards = [library.usable()[name].card for name in shown]
     return sum(OF_MODEL + card.parameters * 2 * 4 // 3 for card in cards)
 
 
-def _model_of(view: View) -> str:
-    return view.parameters.get("model", DEFAULT_MODEL)
+def _models_of(view: View) -> set[str]:
+    """The models that a view shows."""
+    if view.page in WITHOUT_MODEL:
+        return set()
+    link, names = links.from_query(view.parameters), {view.parameters.get("model", DEFAULT_MODEL)}
+    if view.page == "What if" and link.question == "ladder":
+        names |= library.rungs(LADDERS[link.ladder]).keys()
+    if view.page == "What if" and link.question == "comparison" and link.other_model:
+        names.add(link.other_model)
+    return names
 
 
 def is_live(view: View) -> bool:
     """Whether a page without a server can compute this view; else it shows a picture."""
-    if view.page in WITHOUT_MODEL:
-        return True
-    entry, link = library.usable().get(_model_of(view)), links.from_query(view.parameters)
-    config = entry and entry.config
-    if config is None:
-        return False
-    if view.page == "What if":
-        return link.question != "ladder" and (link.question != "comparison" or link.beside != "models")
-    return config.architecture == "decoder-only" if view.page == "Masks" else view.page in PAGES
+    return view.page in PAGES and _models_of(view) <= library.usable().keys()
 
 
 def site_document(lesson: Lesson, *, is_live: bool = True, models: Collection[str] | None = None) -> dict[str, Any]:
@@ -127,7 +120,7 @@ def site_document(lesson: Lesson, *, is_live: bool = True, models: Collection[st
     are there for it; None for all."""
     with instead_of_a_visitor_s():
         document = lesson_document(
-            lesson, lambda view: _view(view, is_live and (models is None or _model_of(view) in models))
+            lesson, lambda view: _view(view, is_live and (models is None or _models_of(view) <= {*models}))
         )
     for step in document["steps"]:
         if step["view"] and step["view"]["page"] == "Train":

@@ -1,6 +1,6 @@
 """Draws what a step's view shows as a still picture with its numbers, in HTML, for pages that can't compute it.
 
-Dimensions: vocab, part, query, key.
+Dimensions: vocab, query, key.
 """
 
 import base64
@@ -10,7 +10,7 @@ from html import escape
 
 import numpy as np
 
-from pages.ui.computations import activations, rung_results
+from pages.ui.computations import activations
 from pages.ui.computations.activations import log_softmax
 from pages.ui.frame import url_parameters as links
 from pages.ui.lessons.expressions import ExpressionError
@@ -24,14 +24,12 @@ from transformer.api.tensors import tensor
 from transformer.frontend.static_image import still
 from transformer.inference.context_windows import in_window
 from transformer.inference.pattern_pooling import pool, quantise
-from transformer.inference.plain_names import describe_module
 from transformer.model.registry import pattern_names
-from transformer.training.presets import LADDERS
 
 MAX_TOKENS = 30
 """Most tokens of a head that is drawn with labels."""
-CANDIDATES, LENGTH = 6, 60
-"""Bars of a distribution; tokens written."""
+CANDIDATES = 6
+"""Bars of a distribution."""
 HEADS = "All heads, a row for each layer: in each square rows are queries, columns are keys."
 WIDTH = 480
 """Approximate width, in pixels, of a picture with one pixel a cell."""
@@ -106,93 +104,15 @@ def _generate(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
 
 
 def _what_if(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
-    question = links.from_query(link).question
-    if question == "ladder":
-        yield _ladder(link, setup)
-        return
-    pair = replace(setup, changes=""), setup
-    titles = "unchanged", "changed"
-    if question == "comparison":
-        pair = setup, replace(setup, prompt=link.get("other_prompt"))
-        titles = "your prompt", "the other prompt"
-    elif not setup.changes:
-        yield from _effects(links.from_query(link).effect, setup)
+    if links.from_query(link).question == "comparison":
+        pair, titles = (setup, replace(setup, prompt=link.get("other_prompt"))), ("your prompt", "the other prompt")
+    elif setup.changes:
+        pair, titles = (replace(setup, changes=""), setup), ("unchanged", "changed")
+    else:
         yield from _generate(link, setup)
         return
     drawn = _bars(setup.tokenizer.labels, list(map(_probabilities, pair)), titles)
     yield _figure(drawn, "The likeliest tokens of both.")
-    if question == "ablation" and not setup.fills_masks:
-        yield _two_texts(link, pair, titles)
-
-
-def _effects(effect: str, setup: Setup) -> Iterator[str]:
-    """What changes when each head and each feed-forward layer is ablated by itself. effect: of `EFFECTS`."""
-    if setup.source:
-        return  # whose text is what the model writes
-    position = library.model(setup.name).predicted_position(setup.window)
-    ablation = activations.ablation(setup.name, setup.window, (), position, setup.begin, setup.interventions)
-    token = None if effect == "loss" and ablation.loss is not None else int(_probabilities(setup).argmax())
-    if token is None:
-        values = ablation.loss
-    else:
-        with_it, without = np.exp(ablation.log_probabilities[..., ablation.tokens == token])[..., 0]
-        values = 100 * (without - with_it)
-    assert values is not None
-    limit = max(float(np.abs(values).max()), 1e-9)
-    layers: dict[str, dict[str, float]] = {}
-    for part, value in zip(ablation.parts, values.tolist(), strict=True):
-        column = "feed-forward" if part.head is None else f"head {part.head}"
-        layers.setdefault(describe_module(part.point), {})[column] = value
-    columns = list(dict.fromkeys(column for layer in layers.values() for column in layer))
-    rows = [  # the last layer first, as in the app
-        [
-            escape(name),
-            *(_shaded(layer[column] / limit, layer[column]) if column in layer else "" for column in columns),
-        ]
-        for name, layer in reversed(layers.items())
-    ]
-    what = "loss, in nats per token" if token is None else f"probability of “{setup.label(token)}”, in points"
-    words = f"Each part ablated by itself: what that adds to the {what}."
-    yield _figure(_table(("", *columns), rows), escape(words))
-
-
-def _shaded(share: float, value: float) -> str:
-    """A number on a colour: orange above zero, blue below. share: of the largest."""
-    if not np.isfinite(value):
-        return ""
-    colour = "213, 94, 0" if share > 0 else "0, 114, 178"
-    return f'<span class="shaded" data-style="background: rgba({colour}, {0.7 * abs(share):.2f})">{value:.2g}</span>'
-
-
-def _two_texts(link: Mapping[str, str], pair: tuple[Setup, Setup], titles: tuple[str, str]) -> str:
-    sampling = links.from_query(link).sampling
-    rows = ""
-    for title, each in zip(titles, pair, strict=True):
-        ids = activations.written(each.name, each.tokens, each.source, sampling, LENGTH, each.interventions)
-        before, text = each.tokenizer.decode(each.tokens), each.tokenizer.decode(list(ids))
-        rows += f"<dt>{title}</dt><dd>{escape(before)}<mark>{escape(text)}</mark></dd>"
-    return _figure(f'<dl class="site-texts">{rows}</dl>', f"What both write, up to {LENGTH} tokens.")
-
-
-def _ladder(link: Mapping[str, str], setup: Setup) -> str:
-    rungs = rung_results.rungs(LADDERS[links.from_query(link).ladder])
-    rows = []
-    for name, entry in rungs.items():
-        result = rung_results.rung_result(name, setup.tokens, links.from_query(link).sampling)
-        best = int(result.probabilities.argmax())
-        label = library.tokenizer(name).label(best)
-        usual = entry.card.validation_loss
-        rows.append(
-            [
-                escape(entry.card.title),
-                "" if result.loss is None else f"{result.loss:.2f}",
-                "" if usual is None else f"{usual:.2f}",
-                f"<code>{escape(label)}</code> {escape(percent(float(result.probabilities[best])))}",
-                f"<code>{escape(result.text)}</code>",
-            ]
-        )
-    names = ("rung", "loss of this text", "loss of held-out text", "next token", "writes")
-    return _figure(_table(names, rows), "The prompt on each rung. Losses are in nats per token.")
 
 
 def _train(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
