@@ -16,6 +16,7 @@ import pytest
 from pages.ui.markdown import JOINER
 from tests.app_driver import (
     ROOT,
+    component,
     dials,
     given,
     looked_at,
@@ -81,6 +82,7 @@ INSTRUMENTS = {
     "Attention": "headsup_attention",
     "Inside": "headsup_inside",
     "Masks": "headsup_masks",
+    "What if": "headsup_what_if",
 }
 DIALS = {"temperature": "Temperature", "top_k": "Top-k", "top_p": "Top-p", "seed": "Seed", "tokens": "Number of tokens"}
 """What the dials beside a text are called."""
@@ -98,7 +100,8 @@ class Seen:
         self._drawn = {each.proto.component_name for each in self.at.get("bidi_component")}
         view = told_of(self.at)["view"] or page
         if about := view in INSTRUMENTS and shown(self.at)["about"]:  # the shell draws it
-            self._drawn.add("headsup_filling" if "mask" in about else INSTRUMENTS[view])
+            is_filling = view == "Generate" and "mask" in about
+            self._drawn.add("headsup_filling" if is_filling else INSTRUMENTS[view])
         self._widgets = [each for kind in WIDGETS.split() for each in getattr(self.at.main, kind)]
 
     def model(self):
@@ -135,9 +138,12 @@ class Seen:
         found = {}
         for each in self._widgets:
             found[each.label] = [found[each.label], _value(each)] if each.label in found else _value(each)
-        if "headsup_masks" in self._drawn:
-            picture, link = shown(self.at), tab_of(self.at).values
+        picture, link = shown(self.at), tab_of(self.at).values
+        if self._drawn & {"headsup_masks", "headsup_what_if"}:
             found |= {choice["label"]: choice["value"] for choice in picture["choices"]}
+        if "headsup_what_if" in self._drawn:
+            found |= link | {"Another prompt": (picture["about"].get("other") or {}).get("text")}
+        if "headsup_masks" in self._drawn:
             found["Tokens of the masks"] = picture["about"]["shown"]
             found["Padding tokens after the prompt"] = link.get("filler")
         if "headsup_generation" in self._drawn:
@@ -171,6 +177,7 @@ class Seen:
         main = self.at.main
         words = [each.value for each in (*main.header, *main.markdown, *main.caption)]
         words += told_of(self.at)["page"].values()
+        words += [component(self.at, name).json for name in self._drawn & {"headsup_lesson_list"}]
         return _plain(" ".join([*words, *(f"{each.label} {each.value}" for each in main.metric)]))
 
 
