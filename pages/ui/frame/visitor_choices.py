@@ -11,17 +11,9 @@ from pages.ui.models.changes import Change
 from transformer import Sampling
 from transformer.data.corpora import LONGEST_TEXT
 
-LONGEST = {name: row["longest"] for name, row in PARAMETERS.items() if row["kind"] in ("text", "hook")} | {
-    "own_text": LONGEST_TEXT,
-    "change_toward": 500,
-    "change_against": 500,
-}
+LONGEST = {name: row["longest"] for name, row in PARAMETERS.items() if row["kind"] in ("text", "hook")}
+LONGEST |= {"own_text": LONGEST_TEXT}
 """Characters a text may have."""
-READS, QUESTIONS, EFFECTS, BESIDE = (
-    tuple(PARAMETERS[name]["options"]) for name in ("reads", "question", "effect", "beside")
-)
-PACES = {"slow": 2.0, "steady": 8.0, "fast": 25.0, "unbounded": float("inf")}
-"""Tokens per second."""
 
 
 @dataclass
