@@ -38,6 +38,7 @@ def texts() -> set[str]:
         for file in (*folder.rglob("*.js"), *folder.rglob("*.html")):
             markup = file.read_text(encoding="utf-8")
             found |= {*re.findall(r"<(?:h2|button|summary|figcaption|b)[^>]*>([^<$]+)<", markup)}
+            found |= {*re.findall(r"[\"`]([A-Z][^\"`$]* [^\"`$]*)", markup)}  # sentences
             found |= {*re.findall(r"(?:title: |aria-label=)\"([^\"$]+)\"", markup)}
     for file in SOURCES:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
