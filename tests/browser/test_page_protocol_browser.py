@@ -1,6 +1,6 @@
 """Tests the protocol between shell and Python in a tiny app, `page_protocol_app`: what runs when, and what is kept.
 
-Python draws model, prompt and a dial on its page Positions, and nothing of them on Generate.
+Python draws model, prompt and a dial on its page Masks, and nothing of them on Generate.
 """
 
 import pytest
@@ -11,12 +11,12 @@ from tests.browser.framing_pages import learning_platform
 from tests.browser.servers import ROOT
 
 APP = ROOT / "tests" / "browser" / "page_protocol_app" / "main.py"
-LINK = "Positions?model=shakespeare&prompt=ROMEO&length=100"
+LINK = "Masks?model=shakespeare&prompt=ROMEO&positions_shown=100"
 
 
 @pytest.fixture(scope="module")
 def gate(tmp_path_factory):
-    """A file; while it is there, runs of Positions don't end."""
+    """A file; while it is there, runs of Masks don't end."""
     return tmp_path_factory.mktemp("gate") / "closed"
 
 
@@ -49,7 +49,7 @@ def link_to(page, name):
 
 
 def turn_dial(page):
-    page.get_by_role("slider", name="Length").press("ArrowRight")
+    page.get_by_role("slider", name="Tokens").press("ArrowRight")
 
 
 def holds(page, path):
@@ -66,7 +66,7 @@ def test_python_runs_once_for_what_it_draws_and_never_for_anything_else(tab):
     drawn(tab, "Run 3: shakespeare, JULIET, 101")
     turn_dial(tab)
     drawn(tab, "Run 4: shakespeare, JULIET, 102")
-    holds(tab, "/Positions?model=shakespeare&prompt=JULIET&length=102&layer=2")
+    holds(tab, "/Masks?model=shakespeare&prompt=JULIET&positions_shown=102&layer=2")
 
 
 def test_pages_change_with_one_entry_in_the_history_and_one_run_each_and_back_brings_each_as_it_was(tab):
@@ -76,17 +76,17 @@ def test_pages_change_with_one_entry_in_the_history_and_one_run_each_and_back_br
     drawn(tab, "Run 2: shakespeare, ROMEO, 101")
     link_to(tab, "Generate").click()
     drawn(tab, "Run 3")
-    holds(tab, "/?model=shakespeare&prompt=ROMEO&length=101")
+    holds(tab, "/?model=shakespeare&prompt=ROMEO&positions_shown=101")
     fill(tab, "Prompt", "HAMLET")  # which runs nothing here
-    holds(tab, "/?model=shakespeare&prompt=HAMLET&length=101")
+    holds(tab, "/?model=shakespeare&prompt=HAMLET&positions_shown=101")
     tab.go_back()
     drawn(tab, "Run 4: shakespeare, ROMEO, 101")
     tab.go_forward()
     drawn(tab, "Run 5")
     assert tab.evaluate("history.length") == entries + 1
-    link_to(tab, "Positions").click()
+    link_to(tab, "Masks").click()
     link_to(tab, "Generate").click()
-    link_to(tab, "Positions").click()
+    link_to(tab, "Masks").click()
     expect(tab.get_by_test_id("stText")).to_contain_text(": shakespeare, HAMLET, 101")
     assert shell.is_visible(), "the shell's element is the same on all pages"
 
@@ -102,7 +102,7 @@ def test_a_command_is_obeyed_once_and_never_overwrites_what_is_typed_afterwards(
     drawn(tab, "Run 5: stories, Once, 8")
     turn_dial(tab)
     drawn(tab, "Run 6: stories, Once, 9")
-    holds(tab, "/Positions?model=stories&prompt=Once&length=9")
+    holds(tab, "/Masks?model=stories&prompt=Once&positions_shown=9")
 
 
 def test_what_is_typed_while_a_run_is_under_way_stays_and_is_drawn_next(tab, gate):
@@ -116,7 +116,7 @@ def test_what_is_typed_while_a_run_is_under_way_stays_and_is_drawn_next(tab, gat
     finally:
         gate.unlink()
     expect(tab.get_by_test_id("stText")).to_contain_text("shakespeare, second, 100")
-    holds(tab, "/Positions?model=shakespeare&prompt=second&length=100&layer=3")
+    holds(tab, "/Masks?model=shakespeare&prompt=second&positions_shown=100&layer=3")
     expect(tab.get_by_label("Prompt", exact=True)).to_have_value("third")
 
 
@@ -127,14 +127,14 @@ def test_a_view_outlives_a_restart_of_the_server(tab, server, browser_errors):
     link_to(tab, "Generate").click()
     drawn(tab, "Run 3")
     fill(tab, "Prompt", "HAMLET")
-    holds(tab, "/?model=shakespeare&prompt=HAMLET&length=101&layer=3")
+    holds(tab, "/?model=shakespeare&prompt=HAMLET&positions_shown=101&layer=3")
     with server.away():
         tab.locator(DISCONNECTED).wait_for()
     tab.locator(CONNECTED).wait_for()
     browser_errors.clear()  # that nobody answered
-    link_to(tab, "Positions").click()
+    link_to(tab, "Masks").click()
     expect(tab.get_by_test_id("stText")).to_contain_text("shakespeare, HAMLET, 101")
-    holds(tab, "/Positions?model=shakespeare&prompt=HAMLET&length=101&layer=3")
+    holds(tab, "/Masks?model=shakespeare&prompt=HAMLET&positions_shown=101&layer=3")
     turn_dial(tab)
     expect(tab.get_by_test_id("stText")).to_contain_text("shakespeare, HAMLET, 102")
 
@@ -144,9 +144,9 @@ def test_an_address_without_parameters_and_a_text_that_is_too_long_for_one(serve
     page.goto(server.url)
     holds(page, "/?model=stories")
     long = "long " * 900 + "prompt"
-    page.goto(f"{server.url}/Positions?model=shakespeare&batch={'b' * 3500}")
+    page.goto(f"{server.url}/Masks?model=shakespeare&batch={'b' * 3500}")
     fill(page, "Prompt", long)
-    drawn(page, f"Run 2: shakespeare, {long}, 64")
+    drawn(page, f"Run 2: shakespeare, {long}, 32")
     page.reload()
     expect(page.get_by_test_id("stText")).to_contain_text(long)
 

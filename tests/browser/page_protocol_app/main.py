@@ -1,4 +1,4 @@
-"""A tiny app on the protocol between shell and Python, which draws something of the page state on Positions alone."""
+"""A tiny app on the protocol between shell and Python, which draws something of the page state on Masks alone."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ MARKUP = """<label>Prompt <input data-part="prompt"></label> <label>Layer <input
 shell = component("page_protocol_shell", html=MARKUP, js=frontend.bundle(Path(__file__).with_name("shell.js")))
 
 page = st.navigation(
-    [st.Page("Generate.py", title="Generate", default=True), st.Page("Positions.py", title="Positions")], position="top"
+    [st.Page("Generate.py", title="Generate", default=True), st.Page("Masks.py", title="Masks")], position="top"
 )
 told = exchange(page.title).told(page.title)
 path = urlsplit(st.context.url or "").path

@@ -12,13 +12,20 @@ GATE = Path(os.environ["GATE"])
 """While there is such a file, a run doesn't end."""
 
 state = page_state()
-st.title("Positions")
-key = f"length of {exchange().reading}"
+st.title("Masks")
+key = f"tokens of {exchange().reading}"
 st.slider(
-    "Length", 2, 512, state.length, key=key, on_change=lambda: exchange().change({"length": st.session_state[key]})
+    "Tokens",
+    8,
+    512,
+    state.positions_shown,
+    key=key,
+    on_change=lambda: exchange().change({"positions_shown": st.session_state[key]}),
 )
 st.button("Another model", on_click=lambda: exchange().change({"model": "induction", "prompt": "A B A"}))
-st.button("A lesson's view", on_click=lambda: exchange().open({"model": "stories", "prompt": "Once", "length": "8"}))
+st.button(
+    "A lesson's view", on_click=lambda: exchange().open({"model": "stories", "prompt": "Once", "positions_shown": "8"})
+)
 while GATE.exists():
     time.sleep(0.05)
-st.text(f"Run {st.session_state['runs']}: {state.model}, {state.prompt}, {state.length}")
+st.text(f"Run {st.session_state['runs']}: {state.model}, {state.prompt}, {state.positions_shown}")
