@@ -66,14 +66,11 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
 
 
 def catalogue() -> list[dict[str, Any]]:
-    """The models that can be picked, as the shell lists them: group by group, the default first."""
+    """The models that can be picked, as the shell lists them: group by group, the default first. The first of a group
+    has its `meaning`."""
     groups = [*GROUPS, OTHERS]
     models = [
-        {
-            **listed(name, entry.config, entry.card),
-            "group": (group := _group(name, entry.card)),
-            "meaning": GROUPS.get(group, ""),
-        }
+        {**listed(name, entry.config, entry.card), "group": _group(name, entry.card)}
         for name, entry in library.usable().items()
     ]
 
@@ -81,7 +78,10 @@ def catalogue() -> list[dict[str, Any]]:
         group, name = model["group"], model["name"]
         return groups.index(group) if group in groups else len(groups), name != DEFAULT_MODEL, name
 
-    return sorted(models, key=rank)
+    models.sort(key=rank)
+    for group, meaning in GROUPS.items():
+        next((model for model in models if model["group"] == group), {})["meaning"] = meaning
+    return models
 
 
 def _group(name: str, card: ModelCard) -> str:

@@ -21,11 +21,11 @@ export class MoreMenu {
 
   /**
    * @param {HTMLElement} parent
-   * @param {{ become: (changes: Changes) => void, read: Reader, listed: (name: string) => ListedModel | undefined, reads: (how: string) => void, tooLong: () => string[] }} host
-   *   listed: a model as the list has it; reads: told how the prompt is to be read, of a model with a chat template; tooLong: what is said if a link has no room for all
+   * @param {{ become: (changes: Changes) => void, read: Reader, groupOf: (name: string) => ListedModel | undefined, reads: (how: string) => void, tooLong: () => string[] }} host
+   *   groupOf: a model's group and its meaning; reads: told how the prompt is to be read, of a model with a chat template; tooLong: what is said if a link has no room for all
    */
-  constructor(parent, { become, read, listed, reads, tooLong }) {
-    this.listed = listed;
+  constructor(parent, { become, read, groupOf, reads, tooLong }) {
+    this.groupOf = groupOf;
     this.reads = reads;
     this.tooLong = tooLong;
     const place = node("div", "shell-more", parent);
@@ -109,7 +109,7 @@ export class MoreMenu {
       put(node("dt", "", rows), label);
       put(untranslated(node("dd", "", rows)), value);
     }
-    const { group, meaning } = this.listed(model.name) ?? {};
+    const { group, meaning } = this.groupOf(model.name) ?? {};
     if (meaning) put(node("p", "", this.card), `${group}: ${meaning}`);
   }
 

@@ -24,7 +24,7 @@ import { ViewSlot, apiOf } from "./view_slot.js";
  * @property {string} name
  * @property {string} title
  * @property {string} group
- * @property {string} [meaning] of its group, in a sentence
+ * @property {string} [meaning] of its group, in a sentence: the first of a group has it
  * @property {string[]} examples
  * @property {boolean} [causal] whether it predicts what comes next, rather than what is masked
  * @property {boolean} [attends] whether it has attention by queries and keys
@@ -78,7 +78,7 @@ export class Shell {
     this.prompt = new PromptLine(line, (text) => this.type(text));
     this.more = new MoreMenu(line, {
       become: (changes) => this.becomeChanged(changes), read: (text) => otherPromptOf(this.model, text),
-      listed: (name) => this.host.catalogue.find((model) => model.name === name),
+      groupOf: (name) => this.groupOf(name),
       reads: (how) => this.state.set({ reads: how === "chat" ? null : how }), tooLong: () => this.tooLong(),
     });
     this.problem = node("div", "problem", this.root);
@@ -175,6 +175,13 @@ export class Shell {
     } finally {
       if (turn === this.turn) this.follow(); // something that was read may be another by now
     }
+  }
+
+  /** A model's group, and what it means. @param {string} name */
+  groupOf(name) {
+    const { catalogue } = this.host;
+    const group = catalogue.find((model) => model.name === name)?.group;
+    return catalogue.find((model) => model.group === group);
   }
 
   /** The link's model isn't here: another one is shown. */
