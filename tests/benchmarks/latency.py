@@ -31,7 +31,7 @@ CONTENT = {
     "Positions": "[data-testid=word-orders] table",
     "Inside": "[data-testid=inside] .names [data-open]",
     "What if": "[data-testid=effect-heatmaps] canvas",
-    "Learn": "[data-testid=stMain] .lesson-list button",
+    "Learn": ".lesson-list .act",
     "Train": "[data-testid=stBaseButton-primary]",
 }
 """What each page is for, once it is drawn."""
