@@ -9,7 +9,7 @@ import pytest
 import streamlit as st
 
 from pages.ui.models import library
-from tests.app_driver import asked, given, go, said, show_text, start, step, told_of
+from tests.app_driver import asked, given, go, open_folds, said, show_text, start, step, told_of
 from tests.helpers import tiny_model
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import Checkpoint, CheckpointError, ModelCard, Tokenizer
@@ -155,7 +155,8 @@ def titles(at):
 def test_what_was_written_by_a_model_that_is_replaced_is_shown_with_it_until_it_is_dropped(folder, monkeypatch):
     at, other = step(start()), start("Attention")
     version = given(at)["request"]["version"]  # which the tab has opened
-    go(at, "What if")  # where Python draws what was written
+    go(at, "Masks")
+    open_folds(at)  # where Python draws what was written
     save_tiny(folder, "shakespeare", title="Another", seed=5, n_layers=1, alphabet=ALPHABET + "é")
     assert shown(other.run()) == (1, len(ALPHABET) + 1), "without a text it is shown at once"
     monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)  # ten seconds later
@@ -165,7 +166,7 @@ def test_what_was_written_by_a_model_that_is_replaced_is_shown_with_it_until_it_
         assert shown(at.run()) == (2, len(ALPHABET)) and "Shakespeare" in titles(at)
     text = at.session_state["visitor"].written
     go(at, "Generate")
-    go(at, "What if")
+    open_folds(go(at, "Masks"))
     assert text and at.session_state["visitor"].written == text and shown(at) == (2, len(ALPHABET))
     show_text(at, [])
     assert shown(at.run()) == (1, len(ALPHABET) + 1) and "Another" in titles(at)

@@ -28,7 +28,7 @@ const drawn = () => all("canvas").filter(isDrawn).length;"""
 """Finds elements that are seen, in shadow trees, too; and canvases with a picture on them."""
 PICTURES = {
     "Generate": "texts('.strip .token').length > 3 && texts('.choosing li').length > 3",
-    "Learn": "texts('[data-testid=stMain] p').filter((text) => text.endsWith('minutes')).length",
+    "Learn": "texts('.lesson-list .facts').filter((text) => /\\d minutes/.test(text)).length",
     "Attention": "drawn() > 2 && texts('.strip .token').length > 3",
     "Inside": "drawn() && texts('.names .token').length > 3",
     "Masks": "drawn() && texts('.predictions b, .predictions td, .predictions li').length",
