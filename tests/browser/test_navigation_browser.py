@@ -68,7 +68,7 @@ def test_one_step_back_leaves_a_page_to_the_one_before_as_it_was(visit, wait_rea
     assert (attention["prompt"], attention["layer"], attention["head"]) == ("KING: I am", "1", "1")
     go(page, "Masks", wait_ready)
     type_prompt(page, "Hello world")
-    wait_ready(page)
+    until(page, lambda: parameters(page)["prompt"] == "Hello world")
     assert entries(page) == before + 2
 
     page.go_back()

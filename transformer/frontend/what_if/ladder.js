@@ -35,8 +35,10 @@ const MARKUP = `
   <p class="what-if-problem" data-part="problem" role="status"></p>
   <p data-part="onward"></p>
   <div data-part="all">
-    <div data-part="bars"></div>
-    <p class="faint" data-part="words"></p>
+    <figure class="what-if-figure">
+      <div data-part="bars"></div>
+      <figcaption class="faint" data-part="words"></figcaption>
+    </figure>
     <div class="what-if-columns" data-part="rungs"></div>
     <div data-part="drawers"></div>
   </div>`;

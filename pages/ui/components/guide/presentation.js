@@ -12,9 +12,9 @@ const WIDE = 800; // pixels of a window in which figures with large labels have 
 const TOP = 12; // pixels between the window's edge and the view that is turned to
 const NEAR = 4; // the page's type sizes between two beginnings that are one to the eye, as a title's and its figure's
 const AGAIN = 0.15; // of the window's height that is seen again where a view goes on beyond it
-const BESIDE = ".st-key-side_by_side_halves_ablation, .st-key-side_by_side_thirds_train"; // one view: parts that stay beside one another
+const BESIDE = ".st-key-side_by_side_thirds_train"; // one view: parts that stay beside one another
 const VIEWS = "h1, h2, [data-testid=stPlotlyChart], [class*=st-key-view_], [class*=st-key-side_by_side] > *, .st-key-lesson_asked";
-const VIEWS_WITHIN = "h1, section[aria-label], figure, .inside, .inside :is(.tensor, .cell, .prose, details[open])";
+const VIEWS_WITHIN = "h1, section[aria-label], figure, .rung, .inside, .inside :is(.tensor, .cell, .prose, details[open])";
 const AWAKE_MS = 3000; // for which the bar is seen after the hand has moved
 const LEAST = 90; // pixels of the height of a view
 const FORWARD = ["PageDown", "ArrowRight"], BACK = ["PageUp", "ArrowLeft"];
