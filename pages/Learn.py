@@ -6,10 +6,10 @@ from pages.ui.views.learn import glossary_page, lesson_list, opened_step, room_m
 
 current = session()
 room = room_membership.membership()
-scroll_to_top(f"{current.visitor.lesson} {current.visitor.lesson_step} {room and room.code}")
-if current.visitor.lesson == opened_step.TEACHERS:
+scroll_to_top(f"{current.state.lesson} {current.state.lesson_step} {room and room.code}")
+if current.state.lesson == opened_step.TEACHERS:
     teachers_page.show()
-elif current.visitor.lesson == opened_step.GLOSSARY:
+elif current.state.lesson == opened_step.GLOSSARY:
     glossary_page.show()
 elif opened_step.opened_step() is None:
     lesson_list.show(current)

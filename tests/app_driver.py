@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest, local_script_runner
 
-from pages.ui.host.page_state import DEFAULT_MODEL, FIRST_MODEL, PARAMETERS
+from pages.ui.host.page_state import DEFAULT_MODEL, FIRST_MODEL, PARAMETERS, PageState
 from pages.ui.markdown import JOINER
 from pages.ui.models import library
 from tests.component_events import sent
@@ -170,6 +170,11 @@ def told_of(at):
     """What the run has told the tab."""
     (told,) = json.loads(component(at, SHELL).json)
     return told
+
+
+def page_state(at):
+    """The page state as Python has it."""
+    return PageState.of(at.session_state["exchange"].texts)
 
 
 def sentence(at):

@@ -4,14 +4,13 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from pages.ui.frame.state import visitor
-from pages.ui.frame.visitor_choices import Visitor
+from pages.ui.host.exchange import page_state
 
 PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Masks": {"every_prediction": ("positions_shown",), "batch": ("batch", "batch_row", "pad_side")},
     "Positions": {"waves": ("waves",), "similarity": (), "rotation": ("shift",)},
 }
-"""By page, its folded parts, and the fields of the visitor's that are chosen in each."""
+"""By page, its folded parts, and the parameters that are chosen in each."""
 
 
 def lazy_expander(title: str, name: str, show: Callable[[], None]) -> None:
@@ -28,9 +27,8 @@ def folded(page: str) -> str:
 def _is_open(name: str) -> bool:
     """Whether a part is open. It opens by itself when a choice that it holds isn't as at first: a link names it."""
     key, seen = f"fold_{name}", f"seen_of_{name}"
-    first, current = Visitor(), visitor()
     holds = next(parts[name] for parts in PARTS.values() if name in parts)
-    is_named = any(getattr(current, field) != getattr(first, field) for field in holds)
+    is_named = not page_state().texts.keys().isdisjoint(holds)
     if is_named and (key not in st.session_state or not st.session_state.get(seen)):
         st.session_state[key] = True
     st.session_state[seen] = is_named

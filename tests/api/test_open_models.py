@@ -9,7 +9,7 @@ import pytest
 import streamlit as st
 
 from pages.ui.models import library
-from tests.app_driver import asked, given, go, open_folds, said, show_text, start, step, told_of
+from tests.app_driver import asked, given, go, open_folds, page_state, said, show_text, start, step, told_of
 from tests.helpers import tiny_model
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import Checkpoint, CheckpointError, ModelCard, Tokenizer
@@ -155,8 +155,7 @@ def titles(at):
 def test_what_was_written_by_a_model_that_is_replaced_is_shown_with_it_until_it_is_dropped(folder, monkeypatch):
     at, other = step(start()), start("Attention")
     version = given(at)["request"]["version"]  # which the tab has opened
-    go(at, "Masks")
-    open_folds(at)  # where Python draws what was written
+    open_folds(go(at, "Masks"))  # where Python draws what was written
     save_tiny(folder, "shakespeare", title="Another", seed=5, n_layers=1, alphabet=ALPHABET + "é")
     assert shown(other.run()) == (1, len(ALPHABET) + 1), "without a text it is shown at once"
     monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)  # ten seconds later
@@ -164,10 +163,10 @@ def test_what_was_written_by_a_model_that_is_replaced_is_shown_with_it_until_it_
     assert found.status_code == 409 and "load the page again" in found.json()["error"]
     for _ in range(2):
         assert shown(at.run()) == (2, len(ALPHABET)) and "Shakespeare" in titles(at)
-    text = at.session_state["visitor"].written
+    text = page_state(at).written
     go(at, "Generate")
     open_folds(go(at, "Masks"))
-    assert text and at.session_state["visitor"].written == text and shown(at) == (2, len(ALPHABET))
+    assert text and page_state(at).written == text and shown(at) == (2, len(ALPHABET))
     show_text(at, [])
     assert shown(at.run()) == (1, len(ALPHABET) + 1) and "Another" in titles(at)
 
@@ -181,7 +180,7 @@ def test_one_that_has_gone_or_broken_is_a_sentence(folder, page, change, monkeyp
     assert "can't be opened" in said(at)
     monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)
     assert not at.run().exception
-    assert at.session_state["visitor"].model == "martin-fierro"
+    assert page_state(at).model == "martin-fierro"
 
 
 # Jobs

@@ -23,6 +23,7 @@ from tests.app_driver import (
     open_folds,
     outline,
     overview,
+    page_state,
     prompt,
     said,
     shown,
@@ -106,14 +107,14 @@ class Seen:
 
     def model(self):
         """The title of the model that is shown."""
-        return load_checkpoint(ROOT / "checkpoints" / self.at.session_state["visitor"].model).card.title
+        return load_checkpoint(ROOT / "checkpoints" / page_state(self.at).model).card.title
 
     def prompt(self):
         return prompt(self.at)
 
     def changes(self):
         """What is changed in the model, and whether that is on."""
-        return {str(each): each.on for each in self.at.session_state["visitor"].changes}
+        return {str(each): each.on for each in page_state(self.at).changes}
 
     def views(self):
         """The pages whose instruments or dials are on screen; a lesson shows that of another page."""

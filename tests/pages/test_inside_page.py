@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, example, settings
 from hypothesis import given as given_any
 from hypothesis import strategies as st
 
-from pages.ui.frame.url_parameters import from_query
+from pages.ui.host.page_state import PageState
 from pages.ui.models import library
 from tests import app_driver as app
 from tests.app_driver import answered, checked, given, go, link_of, looked_at, outline, said, start, use
@@ -95,7 +95,7 @@ def test_what_is_looked_at_is_in_the_link_and_a_link_opens_it():
     ],
 )
 def test_a_link_that_cannot_be_read_is_answered_with_a_sentence(name, text, sentence):
-    (notice,) = from_query({name: text}).notices
+    (notice,) = PageState.of({name: text}).notices
     assert sentence in notice
 
 

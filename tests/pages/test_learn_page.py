@@ -43,7 +43,7 @@ def test_a_lesson_from_the_list_to_its_end_tells_no_answer_before_there_is_one()
     assert link_of(at)["lesson"] == LESSON and "step 1 of 6" in sentence(at)
     assert told_of(at)["is_bare"] and told_of(at)["is_linked"]
     own, store = at.session_state["session_record"], SessionStore()
-    assert not own.is_empty and own.saved_visitor.prompt == "KING:\nAye"
+    assert not own.is_empty and own.saved_view["prompt"] == "KING:\nAye"
     store.put(own)  # where a reloaded tab finds it
     assert store.claim(own.token).answers.last == StepId(LESSON, 0)
 

@@ -3,9 +3,7 @@
 import json
 
 import pytest
-from streamlit.runtime.scriptrunner import RerunData, RerunException
 
-from pages.ui.frame import state
 from tests import app_driver as app
 from tests.app_driver import (
     PAGES,
@@ -27,7 +25,7 @@ from tests.app_driver import (
     type_prompt,
     write,
 )
-from tests.tiny_models import save_pair, save_tiny, save_translator, written
+from tests.tiny_models import save_pair, save_tiny, save_translator
 
 pytestmark = pytest.mark.usefixtures("folder")
 LONG = "abcdefghijklmnopqrstuvwxyz" * 3
@@ -92,20 +90,6 @@ def test_what_changes_a_picture_is_in_the_link_and_only_then():
             lambda at: [proto.json for proto in app.components(at, "headsup_masks")],
         ):
             assert drawn(at) == drawn(other)
-
-
-def test_a_text_is_brought_back_by_the_next_run_if_the_first_is_cut_short_over_it(monkeypatch):
-    cut, confirm = [], state.confirm_restored_text
-
-    def confirm_at_last():
-        if not cut:
-            cut.append(True)
-            raise RerunException(RerunData())  # as where something is drawn, if a newer request has come
-        confirm()
-
-    monkeypatch.setattr(state, "confirm_restored_text", confirm_at_last)
-    at = start(prompt="To be?", written=written(" I am"))
-    assert cut and at.session_state["text"].written == tuple(app.ids(" I am"))
 
 
 # Back and forward

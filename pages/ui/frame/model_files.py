@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.ui.frame import widgets
 from pages.ui.frame.model_picker import choose_model
-from pages.ui.frame.state import visitor
+from pages.ui.host.exchange import page_state
 from pages.ui.host.page_state import DEFAULT_MODEL
 from pages.ui.markdown import plain
 from pages.ui.models import library
@@ -45,7 +45,7 @@ def offer_download(label: str, title: str, load: Callable[[], Checkpoint], key: 
 
 def _remove(token: str) -> None:
     remove_model(token)
-    if visitor().model == token:
+    if page_state().model == token:
         choose_model(DEFAULT_MODEL)
 
 

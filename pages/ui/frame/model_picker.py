@@ -5,10 +5,9 @@ from typing import Any, NoReturn
 
 import streamlit as st
 
-from pages.ui.frame import selection_sync
-from pages.ui.frame.state import kept_from_tab, visitor
-from pages.ui.frame.visitor_choices import Visitor
-from pages.ui.host.page_state import DEFAULT_MODEL
+from pages.ui.frame import state
+from pages.ui.host.exchange import change, page_state
+from pages.ui.host.page_state import DEFAULT_MODEL, PARAMETERS
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.session.visitor_models import add_shared_model, is_own, own_models
@@ -28,12 +27,14 @@ GROUPS = {
 OTHERS = "Others"
 
 
-def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
+def pick_model(stop: Callable[[], NoReturn]) -> str:
     """The name of the model that the page state names, or of the one that is shown instead.
 
     stop: ends the page where there is no model that can be looked into.
     """
-    for linked in (current.model, current.other_model or ""):
+    current = page_state()
+    name = current.model
+    for linked in (name, current.other_model or ""):
         add_shared_model(linked)
     entries = library.usable()
     for entry in library.catalogue():
@@ -45,24 +46,20 @@ def pick_model(current: Visitor, stop: Callable[[], NoReturn]) -> str:
             "Train one with `python -m transformer train shakespeare`."
         )
         stop()
-    if current.model not in entries:
-        fallback = DEFAULT_MODEL if DEFAULT_MODEL in entries else next(iter(entries))
-        title = entries[fallback].card.title
-        if is_own(current.model):
+    if name not in entries:
+        if is_own(name):
             missing = "The link's model, trained or uploaded by a visitor, was deleted a day after its last use"
         else:
-            missing = f"There is no model “{current.model[:40]}” here"
-        if "model" in st.query_params:
-            current.notices.append(f"{missing}; {title} is shown.")
-            current.model = fallback
-        else:
-            with kept_from_tab():  # which may hold another model, after a restart of the server
-                current.model = fallback
+            missing = f"There is no model “{name[:40]}” here"
+        name = DEFAULT_MODEL if DEFAULT_MODEL in entries else next(iter(entries))
+        if "model" in st.query_params:  # else the tab may hold another model: the server has restarted
+            state.notices().append(f"{missing}; {entries[name].card.title} is shown.")
+            change(model=name)
     try:
-        library.model(current.model)
+        library.model(name)
     except CheckpointError:  # the shell says why, and offers others
         stop()
-    return current.model
+    return name
 
 
 def catalogue() -> list[dict[str, Any]]:
@@ -89,14 +86,5 @@ def _group(name: str, card: ModelCard) -> str:
 
 
 def choose_model(name: str) -> None:
-    """Turn to another model, and to its own prompt."""
-    visitor().model = name
-    _forget_model()
-
-
-def _forget_model() -> None:
-    """With another model come its own prompt, and its own layers and heads."""
-    current = visitor()
-    current.prompt, current.written, current.branches = None, (), ""
-    current.other_prompt = current.own_token = current.other_token = current.token = None
-    selection_sync.reset(current, "layer", "head", "query", "key", "step")
+    """Turn to another model, without what belonged to the one before, such as its prompt and its changes."""
+    change(**{other: None for other, row in PARAMETERS.items() if "model" in row.get("of", ())} | {"model": name})

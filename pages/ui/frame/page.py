@@ -1,7 +1,7 @@
 """Draws the frame of every page: heading, model, prompt, changes, notices and link."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import streamlit as st
@@ -12,18 +12,16 @@ from pages.ui.components.events import hear_all
 from pages.ui.components.input_drafts import keep_input_drafts
 from pages.ui.computations.activations import Interventions, Tokens
 from pages.ui.figures.palette import Theme
-from pages.ui.frame import model_picker, page_guide, prompt_bar, saved_view, session_restore, state, widgets
-from pages.ui.frame.page_text import Text
-from pages.ui.frame.state import visitor
-from pages.ui.frame.visitor_choices import Visitor
-from pages.ui.host.exchange import exchange
-from pages.ui.host.page_state import FILES
+from pages.ui.frame import model_picker, page_guide, saved_view, session_restore, state, widgets
+from pages.ui.frame.page_text import Text, read_prompt
+from pages.ui.host.exchange import exchange, page_state
+from pages.ui.host.page_state import FILES, PageState
 from pages.ui.host.shell import shell
 from pages.ui.index_page import ICON
 from pages.ui.models import attention_kinds, library
-from pages.ui.models.changes import Changes, in_force
+from pages.ui.models.changes import possible
+from pages.ui.models.library import OpenModel
 from pages.ui.session import visitor_training as training
-from pages.ui.session.session_store import session_record
 from transformer import ModelConfig
 
 STYLE = f"<style>{without_comments(reader(__file__)('style.css'))}</style>"
@@ -34,10 +32,11 @@ class Session:
     """What a page works on. `tokens` is None if the prompt can't be read; a message has said why.
 
     A decoder continues `tokens`: the prompt, or in an encoder–decoder the start token; there the prompt is `source`.
-    `interventions` are in force in every pass of the page; `changes` are these and those that are off.
+    `interventions` are in force in every pass of the page. `state` has the layer and the head that the shell
+    shows where the model lacks those of a link.
     """
 
-    visitor: Visitor
+    state: PageState
     text: Text
     theme: Theme
     name: str
@@ -45,7 +44,6 @@ class Session:
     prompt: str
     tokens: Tokens | None
     source: Tokens = ()
-    changes: Changes = ()
     interventions: Interventions = ()
 
     @property
@@ -100,13 +98,13 @@ def open_page(
 ) -> None:
     """Fill the frame: browser title, bar, heading, notices. The page reads the result with `session()`.
 
-    decide: says how the page opens, once the visitor's choices are known; it may still change them. first: draws what a
-    page has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
+    decide: says how the page opens, once the page state is known; it may still change that. first: draws what a page
+    has to say of no model and no prompt, before they are picked: thirty who are led to it at once read that before
     the first of them has a whole page.
     """
     hear_all()  # what was broken off, if anything was
     saved_view.restore_outside_lessons(title)
-    current = state.begin_run(title)
+    state.begin_run(title)
     saved_view.keep_own_view()
     opening = decide()
     st.set_page_config(
@@ -117,29 +115,29 @@ def open_page(
     training.store_result()
     session_restore.find_record()
     try:
-        name, prompt = prompt_bar.pick(current, finish_early)
+        name = model_picker.pick_model(finish_early)
     finally:  # where its model can't be opened, the shell offers others
         _draw_shell(layout, title, opening)
     with layout.heading:
         saved_view.show_back_links()
         _show_training()
     first()
-    tokens, source = prompt_bar.read_prompt(name, prompt)
-    interventions = in_force(current.changes)
-    with state.kept_from_tab():
-        text = _current_text(current, name, tokens, source, interventions)
-        _clamp_selection(current, library.config(name), text if tokens else None)
+    current, config = page_state(), library.config(name)
+    prompt = next(iter(library.model(name).card.examples), "") if current.prompt is None else current.prompt
+    tokens, source = read_prompt(name, prompt, current.reads)
+    interventions = possible(current.changes, config)
+    written = current.written if tokens and all(token < config.vocab_size for token in current.written) else ()
+    text = st.session_state["text"] = Text(library.opened(name), tokens or (), source, written, interventions)
     st.session_state["session"] = Session(
-        current, text, theme(), name, library.config(name), prompt, tokens, source, current.changes, interventions
+        _clamped(current, text.model), text, theme(), name, config, prompt, tokens, source, interventions
     )
 
 
 def _draw_shell(layout: PageLayout, title: str, opening: PageOptions) -> None:
-    state.tell_changes(title)
     with layout.shell:
         is_exporting = any(st.session_state.get(f"drawer_{name}") for name in ("numbers", "page", "live"))
         draws = FILES if is_exporting else opening.view
-        told = {"draws": draws, "notices": visitor().notices, "offers_tour": page_guide.offers_tour()}
+        told = {"draws": draws, "notices": state.notices(), "offers_tour": page_guide.offers_tour()}
         shell(
             title,
             {**vars(opening), **told},
@@ -147,7 +145,7 @@ def _draw_shell(layout: PageLayout, title: str, opening: PageOptions) -> None:
             exchange(title),
             state.next_page(),
             saved_view.open_page,
-            lambda _: visitor().notices.clear(),
+            lambda _: state.notices().clear(),
         )
         st.html(STYLE)
         page_guide.show()
@@ -161,7 +159,6 @@ def finish() -> None:
     """End a page."""
     page_guide.offer_first_lesson()
     widgets.act_if_pressed()  # one that isn't drawn any more
-    session_record().own_text = visitor().own_text
     session_restore.stay_here()
     keep_input_drafts()
     state.end_run()
@@ -184,34 +181,13 @@ def _show_training() -> None:
         st.caption(f"Your training {how}{progress}.")
 
 
-def _clamp_selection(current: Visitor, config: ModelConfig, text: Text | None) -> None:
-    """Clamp layer, head and step to this model and text, as the shell does, and says. text: None if there is none."""
+def _clamped(current: PageState, model: OpenModel) -> PageState:
+    """With the layer and the head that the shell shows: those of this model."""
+    config, card = model.checkpoint.model.config, model.checkpoint.card
     if kind := attention_kinds.shown_kind(config, current.attention):
-        if current.layer is None and current.head is None:
-            current.layer, current.head = attention_kinds.first_layer_and_head(
-                config, library.model(current.model).card, kind
-            )
-        current.layer, current.head = current.layer or 0, current.head or 0
-        for name, count in (("layer", attention_kinds.layer_count(config, kind)), ("head", config.n_heads)):
-            setattr(current, name, min(getattr(current, name), count - 1))
-    if text and current.step is not None and not 0 < current.step < len(text.tokens):
-        current.step = None
-
-
-def _current_text(
-    current: Visitor, name: str, tokens: Tokens | None, source: Tokens, interventions: Interventions
-) -> Text:
-    """The text on the page, without what was generated after another prompt or by another model."""
-    model = library.opened(name)
-    if tokens is None:
-        return Text(model, ())
-    before: Text | None = st.session_state.get("text")
-    if state.is_text_restored():
-        state.confirm_restored_text()  # no sooner: were this run cut short, the next would take the text for gone
-    elif before is None or (before.model.version, before.prompt, before.source) != (model.version, tokens, source):
-        current.written, current.branches, current.step, current.zoom = (), "", None, None
-    size = model.checkpoint.model.config.vocab_size
-    if any(token >= size for token in current.written):
-        current.written, current.branches = (), ""
-    text = st.session_state["text"] = Text(model, tokens, source, current.written, interventions)
-    return text
+        layer, head = current.layer, current.head
+        if layer is None and head is None:
+            layer, head = attention_kinds.first_layer_and_head(config, card, kind)
+        layer = min(layer or 0, attention_kinds.layer_count(config, kind) - 1)
+        return replace(current, layer=layer, head=min(head or 0, config.n_heads - 1))
+    return current

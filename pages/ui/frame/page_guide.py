@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.ui.components.guide import guide
 from pages.ui.frame import state, widgets
+from pages.ui.host.exchange import change
 from pages.ui.session.session_store import session_record
 
 VARIABLE, OFF = "HEADSUP_START", "off"
@@ -43,7 +44,7 @@ def _open_first_lesson() -> None:
     from pages.ui.lessons import lesson_files
 
     if lessons := lesson_files.available_lessons():
-        state.visitor().lesson, state.visitor().lesson_step = lessons[0].name, 0
+        change(lesson=lessons[0].name, lesson_step=0)
         state.open_page("Learn")
 
 

@@ -3,16 +3,15 @@
 Places count the tokens of the decoder's text from 0, prompt included.
 """
 
-import hashlib
 from dataclasses import dataclass
 
 from pages.ui.computations import activations
+from pages.ui.models import library
 from pages.ui.models.library import OpenModel
 from transformer import Intervention
 from transformer.api.pass_inputs import PassInputs
+from transformer.api.text_reading import reading
 from transformer.inference.context_windows import window_start
-
-SCOPES = {"prompt": "The prompt", "all": "Prompt and generated text"}
 
 
 @dataclass(frozen=True)
@@ -33,12 +32,6 @@ class Text:
         """Prompt and what was written."""
         return self.prompt + self.written
 
-    @property
-    def identity(self) -> str:
-        """The same only for the same prompt and source of the same model, changed in the same way."""
-        identity = repr((self.model.version, self.prompt, self.source, self.interventions))
-        return hashlib.sha256(identity.encode("utf-8", "backslashreplace")).hexdigest()[:16]
-
     def whole(self) -> tuple[int, ...]:
         """Prompt and what was written; of an encoder–decoder that has written nothing, what it would write."""
         if self.written or not self.source:
@@ -54,3 +47,14 @@ class Text:
         """The pass over some of the text, from its start on."""
         begin = window_start(len(tokens), self.model.checkpoint.model.config.context_length)
         return PassInputs(self.model, tokens[begin:], self.source, self.interventions, begin)
+
+
+def read_prompt(name: str, prompt: str, reads: str) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+    """What the decoder continues, or an encoder-only model reads, and the source; None for the first if it can't be."""
+    checkpoint = library.model(name)
+    read = reading(checkpoint, prompt, reads)
+    tokens = tuple(read["tokens"])
+    if read["problem"]:
+        return None, ()
+    is_source = checkpoint.model.config.architecture == "encoder-decoder"
+    return (checkpoint.card.start_tokens, tokens) if is_source else (tokens, ())

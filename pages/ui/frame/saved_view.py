@@ -1,35 +1,33 @@
 """Saves the visitor's view while a lesson shows its own, and restores it afterwards.
 
-A step of a lesson sets the fields that make up the view, and the visitor may change them. Opening another page restores
-the saved view, unless the visitor keeps the lesson's; that page then links back to both.
+A step of a lesson sets the page state but for the lesson itself, and the visitor may change it. Opening another page
+restores the saved view, unless the visitor keeps the lesson's; that page then links back to both.
 """
 
-import dataclasses
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.frame import selection_sync, state, widgets
-from pages.ui.frame import url_parameters as links
-from pages.ui.frame.visitor_choices import Visitor, fields
-from pages.ui.host.exchange import dials_of, exchange
+from pages.ui.frame import state, widgets
+from pages.ui.host.exchange import dials_of, exchange, page_state
+from pages.ui.host.page_state import DEFAULT_MODEL
 from pages.ui.session.lesson_answers import StepId
 from pages.ui.session.session_store import session_record
 
 LESSONS_PAGE = "Learn"
-NOT_IN_VIEW = frozenset({"lesson", "lesson_step", "answers", "own_text"})
-SESSION_KEYS = ("changes_of_other_models", "changed_model")
-"""Keys of the session that belong to the view, too."""
+NOT_IN_VIEW = ("lesson", "lesson_step", "answers")
 
 
 @dataclass
 class SavedView:
-    """What the visitor had, and the step that is shown instead. on_other_page: whether another page shows it, too."""
+    """What the visitor had, as a link has it, and the step that is shown instead.
 
-    visitor: Visitor
+    on_other_page: whether another page shows the step's view, too.
+    """
+
+    view: dict[str, str]
     step_id: StepId
-    session_entries: dict[str, Any] = field(default_factory=dict)
     on_other_page: bool = False
 
 
@@ -39,52 +37,42 @@ def saved_view() -> SavedView | None:
 
 
 def restore_outside_lessons(page: str) -> None:
-    """Restore the visitor's view when they leave the lessons; called as a run begins, before its URL is read."""
-    current, saved = state.visitor(), saved_view()
+    """Restore the visitor's view when they leave the lessons; called as a run begins, before its address is read."""
+    saved = saved_view()
     if page == LESSONS_PAGE:
         if saved and not state.is_leaving_page():
             saved.on_other_page = False
         elif state.returns(page) and (name := st.query_params.get("lesson")):
-            _save(current, StepId(name, -1))  # the URL is about to take its place
+            _save(page_state().texts, StepId(name, -1))  # the address is about to take its place
     elif saved and not saved.on_other_page:
+        exchange(page)  # reads the address, which the saved view replaces
         restore_view()
     elif not saved:
-        session_record().saved_visitor = None
+        session_record().saved_view = None
 
 
-def show_lesson_view(step_id: StepId, view: Visitor | None) -> None:
-    """Save the visitor's view and show a step's. view: None if a link has just set it."""
-    current, saved = state.visitor(), saved_view()
-    if saved is None:
-        saved = _save(Visitor() if view is None else current, step_id)
+def show_lesson_view(step_id: StepId, view: Mapping[str, str] | None) -> None:
+    """Save the visitor's view and show a step's, given as a link has it. view: None if a link has just set it."""
+    saved = saved_view() or _save({"model": DEFAULT_MODEL} if view is None else page_state().texts, step_id)
     saved.step_id = step_id
     if view is not None:
-        _copy_view(current, view)
-        _clear_session_keys()
-        state.mark_restored()
+        _open(view)
 
 
 def keep_own_view() -> None:
     """Save the view as the tab had it: of what Python draws nothing of, the session knew less."""
     before, exchange().before = exchange().before, None
     if before and (saved := saved_view()):
-        dials = dials_of(links.everything(saved.visitor))
-        saved.visitor = links.from_query({**before, **dials})
-        session_record().saved_visitor = saved.visitor
+        saved.view = session_record().saved_view = {**before, **dials_of(saved.view)}
 
 
 def restore_view() -> None:
     """Restore the view from before the lesson."""
-    saved = saved_view()
-    if saved is None:
-        return
-    del st.session_state["saved_view"]
-    exchange().asks_before = False
-    session_record().saved_visitor = None
-    _clear_session_keys()
-    _copy_view(state.visitor(), saved.visitor)
-    st.session_state.update(saved.session_entries)
-    state.mark_restored()
+    if saved := saved_view():
+        del st.session_state["saved_view"]
+        exchange().asks_before = False
+        session_record().saved_view = None
+        _open(saved.view)
 
 
 def open_page(page: str) -> None:
@@ -105,22 +93,14 @@ def show_back_links() -> None:
         widgets.button("Back to my view", restore_view, key="give_back", type="tertiary")
 
 
-def _save(current: Visitor, step_id: StepId) -> SavedView:
-    visitor = session_record().saved_visitor or dataclasses.replace(current, notices=[])
-    saved = SavedView(visitor, step_id, {key: st.session_state[key] for key in SESSION_KEYS if key in st.session_state})
-    _clear_session_keys()
+def _save(view: dict[str, str], step_id: StepId) -> SavedView:
+    saved = st.session_state["saved_view"] = SavedView(session_record().saved_view or view, step_id)
     exchange().asks_before = True
-    st.session_state["saved_view"] = saved
-    session_record().saved_visitor = visitor
+    session_record().saved_view = saved.view
     return saved
 
 
-def _copy_view(current: Visitor, other: Visitor) -> None:
-    for name in set(fields()) - NOT_IN_VIEW:
-        setattr(current, name, getattr(other, name))
-    selection_sync.send_all()
-
-
-def _clear_session_keys() -> None:
-    for name in SESSION_KEYS:
-        st.session_state.pop(name, None)
+def _open(view: Mapping[str, str]) -> None:
+    """Have another view, and the same lesson."""
+    kept = {name: text for name, text in page_state().texts.items() if name in NOT_IN_VIEW}
+    exchange().open({name: text for name, text in view.items() if name not in NOT_IN_VIEW} | kept)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.ui.components.session_token import session_token
 from pages.ui.frame import saved_view
-from pages.ui.frame.state import visitor
+from pages.ui.frame.state import notices
 from pages.ui.session.kept_lessons import keep_lesson, kept_lesson
 from pages.ui.session.session_store import HEARTBEAT, keep_record, restore_record, session_record
 from pages.ui.session.visitor_models import own_models, restore_models
@@ -26,7 +26,6 @@ TRAINING_LOST = (
 def find_record() -> None:
     """Store the record's token in the tab, or restore the record of the tab's token; called as a run begins."""
     record = session_record()
-    record.own_text = visitor().own_text
     keep_record()
     trains = [TRAINING] if is_under_way() else []
     value = "" if record.is_empty else " ".join([record.token, *own_models(), *trains])
@@ -47,13 +46,12 @@ def _restore(kept: str) -> None:
     token, *others = kept.split(" ")
     is_token_of_ours = re.fullmatch("[0-9a-f]{32}", token) is not None
     if is_token_of_ours and restore_record(token):
-        visitor().own_text = visitor().own_text or session_record().own_text
-        if (view := saved_view.saved_view()) and session_record().saved_visitor is not None:
-            view.visitor = session_record().saved_visitor
+        if (saved := saved_view.saved_view()) and (view := session_record().saved_view):
+            saved.view = view
     elif is_token_of_ours:
         if text := kept_lesson(token):
             session_record().lesson_text = text
             keep_lesson(session_record().token, text)
         if TRAINING in others:
-            visitor().notices.append(TRAINING_LOST)
+            notices().append(TRAINING_LOST)
     restore_models([name for name in others if is_token(name)])

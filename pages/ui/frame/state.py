@@ -1,90 +1,28 @@
-"""Keeps one visitor's choices in the session, reads them from the URL and writes them to it.
-
-Widgets are bound to the fields of a `Visitor` (`widgets.py`). The URL is read when the session begins, and when the
-visitor goes back or forward in the browser's history or follows a link within the app. After each run the browser
-writes it, replacing the entry of the history. `st.query_params` would add an entry for each change; a widget that is
-bound to the URL replaces it, too, but adds an entry when a page without that widget is opened, and *Back* would need
-two steps.
-"""
-
-from collections.abc import Iterator
-from contextlib import contextmanager
+"""Keeps what a session knows of its runs: the page that is open, the one to be opened, and what the visitor is told."""
 
 import streamlit as st
 
-from pages.ui.frame import url_parameters as links
-from pages.ui.frame.visitor_choices import Visitor
-from pages.ui.host.exchange import exchange
-from pages.ui.host.page_state import PARAMETERS
-from pages.ui.session.session_store import session_record
+from pages.ui.host.exchange import exchange, page_state
 
 
-def visitor() -> Visitor:
-    """This session's visitor: the page state, with what Python has changed in it since the run began."""
-    if "visitor" not in st.session_state:
-        texts = exchange().texts
-        current = st.session_state["visitor"] = links.from_query(texts)
-        current.own_text = session_record().own_text
-        st.session_state["synced"] = links.everything(current)
-        mark_restored()
-        st.session_state["view_from_link"] = "model" in st.query_params
+def begin_run(page: str) -> None:
+    """Begin a run of a page with what the tab or the address has."""
+    own, is_first = exchange(page), "page" not in st.session_state
+    if is_first:
         st.session_state["came_by_link"] = bool(st.query_params)
-    return st.session_state["visitor"]
-
-
-def begin_run(page: str) -> Visitor:
-    """Begin a run of a page: tell the exchange what Python has changed, and take up what the tab has."""
-    current = visitor()
-    tell_changes(page)
-    own = exchange(page)
-    reading, sent = st.session_state.get("taken_up", (own.reading, own.sent))
-    st.session_state["taken_up"] = own.reading, own.sent
-    st.session_state["has_returned"] = own.reading != reading
-    if own.reading != reading or own.sent != sent:
-        _take_up(current, links.from_query(own.texts))
-        st.session_state["synced"] = links.everything(current)
+    st.session_state["has_returned"] = own.is_new and not is_first
+    if own.is_new:
+        own.is_new = False
+        st.session_state["notices"] = [*page_state().notices]
+        st.session_state["view_from_link"] = not is_first or "model" in st.query_params
     if st.session_state.get("page") != page:
         st.session_state.pop("next_page", None)
     st.session_state["page"] = page
-    return current
 
 
-def tell_changes(page: str) -> None:
-    """Tell the exchange what Python has changed in the page state since it was told, or had it from the tab."""
-    current = visitor()
-    now = links.everything(current)
-    before = st.session_state.setdefault("synced", now)
-    made = {name for name in PARAMETERS if now.get(name) != before.get(name)} | st.session_state.pop("reset", set())
-    if st.session_state.pop("opens_view", False):
-        exchange(page).open(now)
-        st.session_state["taken_up"] = exchange(page).reading, exchange(page).sent
-    elif made:
-        exchange(page).change({name: getattr(current, name) for name in made})
-    st.session_state["synced"] = now
-
-
-@contextmanager
-def kept_from_tab() -> Iterator[None]:
-    """Change what this run draws, and not the tab's page state: the tab may hold another layer by the next run."""
-    before = links.everything(visitor())
-    yield
-    now = links.everything(visitor())
-    st.session_state["synced"] |= {name: now.get(name) for name in PARAMETERS if now.get(name) != before.get(name)}
-
-
-def has_untold_changes() -> bool:
-    """Whether Python has changed the page state, or opens a page, since the run told the tab: as a fragment may."""
-    return is_leaving_page() or links.everything(visitor()) != st.session_state["synced"]
-
-
-def _take_up(current: Visitor, told: Visitor) -> None:
-    for name in PARAMETERS:
-        setattr(current, name, getattr(told, name))
-    if has_returned():
-        current.notices = told.notices
-    mark_restored()
-    st.session_state["opens_view"] = False
-    st.session_state["view_from_link"] = has_returned()
+def notices() -> list[str]:
+    """What the shell tells the visitor until they have read it, a sentence each."""
+    return st.session_state.setdefault("notices", [])
 
 
 def next_page() -> str | None:
@@ -98,7 +36,7 @@ def returns(page: str) -> bool:
 
 
 def has_returned() -> bool:
-    """Whether this run has had its view from the URL."""
+    """Whether this run has a whole view that the session didn't know: after *Back*, or after a server has restarted."""
     return st.session_state.get("has_returned", False)
 
 
@@ -127,22 +65,6 @@ def completed_runs() -> int:
     return st.session_state.get("completed_runs", 0)
 
 
-def is_text_restored() -> bool:
-    """Whether the text comes from a link or a lesson and isn't on screen yet."""
-    return st.session_state.get("text_restored", False)
-
-
 def link_restored_view() -> bool:
     """Whether a link has just set a whole view, rather than the name of a lesson alone; True once."""
     return st.session_state.pop("view_from_link", False)
-
-
-def confirm_restored_text() -> None:
-    """Note that the restored text is on screen."""
-    st.session_state["text_restored"] = False
-
-
-def mark_restored() -> None:
-    """Note that a link or a lesson has set the view: text, selection and changes."""
-    st.session_state["text_restored"] = True
-    st.session_state["changed_model"] = visitor().model

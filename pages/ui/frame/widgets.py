@@ -1,4 +1,4 @@
-"""Draws Streamlit's widgets, each bound to one of the visitor's choices, and validates what browsers report.
+"""Draws Streamlit's widgets, each bound to a parameter of the page state, and validates what browsers report.
 
 A browser reports what its widgets hold: the label of an option that was drawn for another text, the first option of a
 widget that was away for a run, the value from before the last answer reached it, or whatever a hand-written message
@@ -23,10 +23,15 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.components.events import count_report, hear_all, reports, to_its_end
-from pages.ui.frame.state import completed_runs, has_returned, visitor
-from pages.ui.frame.visitor_choices import LONGEST
+from pages.ui.frame.state import completed_runs, has_returned
+from pages.ui.host.exchange import change, page_state
+from pages.ui.host.page_state import PARAMETERS
+from transformer.data.corpora import LONGEST_TEXT
 
 Labels = Callable[[Any], str]
+LONGEST = {name: row["longest"] for name, row in PARAMETERS.items() if row["kind"] == "text"}
+LONGEST["own_text"] = LONGEST_TEXT
+"""Characters that a box for a text takes."""
 _PRESSED = "pressed"
 """Key of the session: the button that was pressed and acts once it is drawn anew; its name, act and arguments."""
 
@@ -44,21 +49,20 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class Binding:
-    """What binds a widget to a choice.
+    """What binds a widget to a parameter.
 
-    name: a field of the visitor. value: shown instead of the field. default: what a field that is None shows, and what
-    makes it None again. take: called with a new choice instead of changing the field; after: called when that is done.
+    name: the parameter's. value: shown instead of its own. default: shown where it is None, and what makes it None
+    again. take: called with a new choice instead of changing it.
     """
 
     name: str
     value: Any = None
     default: Any = None
     take: Callable[[Any], None] | None = None
-    after: Callable[[], None] | None = None
 
     def shown(self) -> Any:
         """What the widget should show."""
-        value = getattr(visitor(), self.name) if self.value is None else self.value
+        value = getattr(page_state(), self.name) if self.value is None else self.value
         return self.default if value is None else value
 
     def choose(self, value: Any) -> None:
@@ -66,9 +70,7 @@ class Binding:
         if self.take:
             self.take(value)
         else:
-            setattr(visitor(), self.name, None if value == self.default else value)
-        if self.after:
-            self.after()
+            change(**{self.name: None if value == self.default else value})
 
 
 def selectbox(label: str, options: Iterable[Any], binding: str | Binding, labels: Labels = str, **look: Any) -> Any:
@@ -136,7 +138,7 @@ def checkbox(label: str, binding: str | Binding, **look: Any) -> bool:
 
 
 def text_area(label: str, binding: str | Binding, *, help: str = "", **look: Any) -> str:
-    """A box for a text of at most as many characters as `LONGEST` gives its field; returns the text."""
+    """A box for a text of at most as many characters as its parameter may have; returns the text."""
     applied = "What you type counts once you leave the box, or press Ctrl + Enter."
     return _text(st.text_area, label, binding, {"help": f"{help} {applied}".strip(), **look})
 
@@ -149,7 +151,7 @@ def text_input(label: str, binding: str | Binding, **look: Any) -> str:
 def short_form(label: str, name: str, submit: str, take: Callable[[], None], *, key: str, **look: Any) -> None:
     """A line for a short text and the button that sends it, which Enter presses, too; nothing is told before.
 
-    name: the field that the text becomes before `take` is called.
+    name: the parameter that the text becomes before `take` is called.
     """
     typed = f"{key}_typed"
 
@@ -157,11 +159,11 @@ def short_form(label: str, name: str, submit: str, take: Callable[[], None], *, 
         hear_all()
         text = st.session_state.get(typed)
         if _is_text(text, LONGEST[name]):
-            setattr(visitor(), name, text)
+            change(**{name: text})
             take()
 
     with st.form(f"{key}_form", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input(label, getattr(visitor(), name), max_chars=LONGEST[name], key=typed, width=220, **look)
+        st.text_input(label, getattr(page_state(), name), max_chars=LONGEST[name], key=typed, width=220, **look)
         st.form_submit_button(submit, type="primary", key=key, on_click=to_its_end, args=(send,))
 
 

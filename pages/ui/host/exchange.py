@@ -53,6 +53,8 @@ class Exchange:
     page: str = ""
     readings: int = 0
     """How often a whole view was read: from the address as the session began or after Back, or from the tab."""
+    is_new: bool = False
+    """Whether such a view hasn't been taken up by a run yet."""
     dials_read: dict[str, str] = field(default_factory=dict)
     """The dials of that view, as it was read."""
     sent: int = 0
@@ -60,6 +62,8 @@ class Exchange:
     commands: list[Command] = field(default_factory=list)
     number: int = 0
     """Of the last command."""
+    told_last: tuple[int, dict[str, str]] | None = None
+    """The last command and the dials that a run has told the tab."""
     asks_before: bool = False
     """Whether the tab is asked what it held before it held this view: a lesson's view has taken that one's place."""
     before: dict[str, str] | None = None
@@ -89,7 +93,7 @@ class Exchange:
         given = {"model": DEFAULT_MODEL if texts else FIRST_MODEL, **texts}
         self.texts = {name: renamed(name, given[name]) for name in PARAMETERS if name in given}
         if is_whole:
-            self.readings += 1
+            self.readings, self.is_new = self.readings + 1, True
             self.dials_read = dials_of(self.texts)
 
     def _obey(self, command: Command) -> None:
@@ -116,6 +120,11 @@ class Exchange:
     def open(self, view: Mapping[str, str]) -> None:
         """Have the tab hold another view, given as a link has it."""
         self._command(dict(view), is_whole=True)
+        self.is_new = False
+
+    def has_untold_changes(self) -> bool:
+        """Whether Python has changed something since a run told the tab, as a fragment may."""
+        return self.told_last != (self.number, dials_of(self.texts))
 
     def _command(self, values: dict[str, str | None], *, is_whole: bool) -> None:
         self.number += 1
@@ -125,6 +134,7 @@ class Exchange:
 
     def told(self, page: str, view: str = "") -> dict[str, Any]:
         """What the tab is told of a run of a page: what it draws, and the commands. view: as `drawn_by` takes it."""
+        self.told_last = self.number, dials_of(self.texts)
         return {
             "session": self.session,
             "sent": self.sent,
@@ -156,5 +166,10 @@ def exchange(page: str = "") -> Exchange:
 
 
 def page_state() -> PageState:
-    """The page state that this run draws."""
+    """The page state as it is now: the tab's, with what Python has changed in it."""
     return PageState.of(exchange().texts)
+
+
+def change(**values: Any) -> None:
+    """Give parameters of the page state other values, parsed as `PageState` has them; None for a default."""
+    exchange().change(values)

@@ -8,11 +8,11 @@ state.layer, state.prompt, state.notices     # 1, None, ()
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from pages.ui.host import link_values as read
 from pages.ui.models import changes
+from pages.ui.models.changes import Changes
 from transformer.frontend import FOLDER
 
 _TABLE = json.loads((FOLDER / "parameters.json").read_text(encoding="utf-8"))
@@ -65,20 +65,93 @@ _DEFAULTS = {name: _default(row) for name, row in PARAMETERS.items()}
 
 @dataclass(frozen=True)
 class PageState:
-    """What a link holds, parsed: `state.layer` is the value of `layer`, or its default."""
+    """What a link holds, parsed; the table says what each parameter means.
 
-    texts: Mapping[str, str]
-    """The values as the link has them, valid or not."""
-    notices: tuple[str, ...]
+    None and an empty tuple stand for what the model or the text decides.
+    """
+
+    model: str
+    prompt: str | None
+    reads: str
+    changes: Changes
+    scope: str
+    question: str
+    effect: str
+    token: int | None
+    other_prompt: str | None
+    own_token: int | None
+    other_token: int | None
+    ladder: str
+    beside: str
+    other_model: str | None
+    length: int
+    width: int
+    base: float
+    position: int
+    dimension: int
+    waves: tuple[int, ...] | None
+    shift: int
+    filler: int
+    masks_shown: int
+    positions_shown: int
+    batch: str | None
+    batch_row: int
+    pad_side: str
+    learn: str
+    room: str
+    lesson: str
+    lesson_step: int
+    answers: str
+    written: tuple[int, ...]
+    branches: str
+    temperature: float
+    top_k: int
+    top_p: float
+    seed: int
+    tokens: int
+    pace: str
+    attention: str
+    layer: int | None
+    head: int | None
+    step: int | None
+    stage: str
+    query: int | None
+    key: int | None
+    zoom: tuple[int, int, int, int] | None
+    without: tuple[str, ...]
+    order: str
+    direction: str
+    derivation: str
+    inside: str
+    place: int | None
+    source_place: int | None
+    cell: tuple[int, ...] | None
+    heads: str
+    moment: float | None
+    folds: tuple[str, ...]
+    candidate: int | None
+    circuit: tuple[str | int, ...] | None
+    task: str
+    corpus: str | None
+    shape: str
+    rung: str
+    n_layers: int
+    n_heads: int
+    d_model: int
+    context: int
+    positions: str
+    norm: str
+    steps: int
+    snapshot: int | None
+    notices: tuple[str, ...] = ()
     """What couldn't be used, a sentence each."""
-    values: Mapping[str, Any]
 
     @classmethod
     def of(cls, link: Mapping[str, str]) -> "PageState":
         """Read a link's parameters. Where a value can't be used, the default is, and a notice says so."""
-        texts = {name: link[name] for name in PARAMETERS if name in link}
         values, notices = dict(_DEFAULTS), []
-        for name, text in texts.items():
+        for name in [name for name in PARAMETERS if name in link]:
+            text = link[name]
             try:
                 values[name] = PARSERS[name](renamed(name, text))
             except changes.PartlyInvalidError as error:
@@ -89,13 +162,13 @@ class PageState:
         if values["width"] % 2:
             values["width"] += 1
             notices.append(f"A sinusoidal table has an even width, so {values['width']} is used.")
-        return cls(MappingProxyType(texts), tuple(notices), MappingProxyType(values))
+        return cls(**values, notices=tuple(notices))
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.values[name]
-        except KeyError:
-            raise AttributeError(f"There is no parameter {name}.") from None
+    @property
+    def texts(self) -> dict[str, str]:
+        """As a link has it: the model always, others where they aren't the default."""
+        texts = {name: as_text(name, getattr(self, name)) for name in PARAMETERS}
+        return {"model": self.model} | {name: text for name, text in texts.items() if text is not None}
 
 
 def renamed(name: str, text: str) -> str:
@@ -105,7 +178,7 @@ def renamed(name: str, text: str) -> str:
 
 def as_text(name: str, value: Any) -> str | None:
     """A value as a link has it; None for the default, which a link leaves out."""
-    if value == _DEFAULTS[name]:
+    if value is None or value == _DEFAULTS[name]:
         return None
     if PARAMETERS[name]["kind"] == "changes":
         return changes.as_text(value)

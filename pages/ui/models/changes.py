@@ -119,10 +119,14 @@ def _in_python(value: Any) -> str:
     return f"{type(value).__name__}({', '.join(arguments)})"
 
 
-def problem_of(intervention: Intervention, config: ModelConfig) -> str:
-    """Why a model of this configuration can't be changed like this; empty if it can."""
-    try:
-        intervention.check(config)
-    except ValueError as error:
-        return str(error)[:160]
-    return ""
+def possible(changes: Iterable[Change], config: ModelConfig) -> tuple[Intervention, ...]:
+    """The interventions in force that a model of this configuration has a place for; the shell names the others."""
+
+    def has_place(intervention: Intervention) -> bool:
+        try:
+            intervention.check(config)
+        except ValueError:
+            return False
+        return True
+
+    return tuple(filter(has_place, in_force(changes)))

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
 
 import streamlit as st
 
@@ -70,8 +69,8 @@ class SessionRecord:
     """An uploaded training text: the file's name and content."""
     lesson_text: str = ""
     answers: Answers = field(default_factory=Answers)
-    saved_visitor: Any = None
-    """The visitor's view while a lesson shows its own."""
+    saved_view: dict[str, str] | None = None
+    """The visitor's view, as a link has it, while a lesson shows its own."""
     seen_at: float = field(default_factory=lambda: time.monotonic())
     """The time of the last heartbeat."""
     connection_ended: bool = False
@@ -110,7 +109,7 @@ class SessionRecord:
     def is_empty(self) -> bool:
         """True while there is nothing worth keeping."""
         made = self.models or self.training.job or self.own_text or self.uploaded_text or self.lesson_text
-        return not made and self.answers.is_empty and self.saved_visitor is None
+        return not made and self.answers.is_empty and self.saved_view is None
 
 
 class SessionStore:
@@ -183,9 +182,10 @@ def restore_record(token: str) -> bool:
         return False
     st.session_state["session_record"] = kept
     kept.answers.merge(own.answers.responses)
+    kept.own_text = own.own_text or kept.own_text
     if own.answers.last:
         kept.answers.open(own.answers.last)
-    kept.saved_visitor = kept.saved_visitor or own.saved_visitor
+    kept.saved_view = kept.saved_view or own.saved_view
     kept.see()
     return True
 

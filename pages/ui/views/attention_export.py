@@ -33,12 +33,12 @@ def offer_files(session: Session, inputs: PassInputs, kind: str) -> None:
 
 def text_of(session: Session) -> tuple[int, ...]:
     """What the decoder has before it."""
-    is_prompt = not session.source and session.visitor.scope == "prompt"
+    is_prompt = not session.source and session.state.scope == "prompt"
     return session.text.prompt if is_prompt else session.text.read()
 
 
 def _show(session: Session, inputs: PassInputs, kind: str) -> None:
-    current, title = session.visitor, session.file_name
+    current, title = session.state, session.file_name
     if attention_fits(session.config, kind, len(inputs.tokens), len(inputs.source)):
         computes = too_large(inputs.model.checkpoint.model) or LIVE
         st.markdown(f"All layers and heads as one HTML page that works offline. {computes}")
@@ -67,7 +67,7 @@ def _show(session: Session, inputs: PassInputs, kind: str) -> None:
 
 def lines(session: Session, inputs: PassInputs, kind: str) -> str:
     """A program that records this pass again, from `transformer` alone."""
-    current = session.visitor
+    current = session.state
     module = attention_modules(session.config)[kind][current.layer or 0]
     checkpoint = inputs.model.checkpoint
     query = "" if session.config.is_causal else f", query={checkpoint.predicted_position(inputs.tokens)}"
@@ -89,7 +89,7 @@ def lines(session: Session, inputs: PassInputs, kind: str) -> str:
 
 
 def _page(session: Session, inputs: PassInputs, kind: str) -> bytes:
-    current = session.visitor
+    current = session.state
     return exports.attention_page(
         inputs,
         kind,

@@ -48,7 +48,7 @@ def _read(session: Session) -> Readings:
     """Have the model read the text in both ways. What a visitor has changed in it is changed in both."""
     tokens, checkpoint = session.text.prompt, library.model(session.name)
     most = min(len(tokens), MOST_SHOWN, most_masked(checkpoint, len(tokens)))
-    shown = most if most <= SHORTEST else min(session.visitor.masks_shown, most)
+    shown = most if most <= SHORTEST else min(session.state.masks_shown, most)
     begin = min(len(tokens) - shown, max(checkpoint.predicted_position(tokens) - shown // 2, 0))  # the mask is there
     own, causal = (
         masked_predictions.predict_masked(session.name, tokens, begin, begin + shown, made)

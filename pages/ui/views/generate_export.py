@@ -31,7 +31,7 @@ def _show(session: Session) -> None:
 
 
 def _page(session: Session, title: str) -> bytes:
-    text, current = session.text, session.visitor
+    text, current = session.text, session.state
     looked_at = {"layer": current.layer or 0, "head": current.head or 0}
     inputs = PassInputs(text.model, text.prompt, text.source, text.interventions)
     return exports.generation_page(inputs, title=title, **looked_at).encode()

@@ -129,8 +129,8 @@ def _said_of(kinds: tuple[str, ...]) -> str:
 
 
 def _show_numbers(session: Session, inputs: PassInputs) -> None:
-    current, file = session.visitor, f"{session.file_name}-inside.safetensors"
-    if problem := exports.too_much(inputs, current.inside):
+    opened, file = selection_of(session, inputs).open, f"{session.file_name}-inside.safetensors"
+    if problem := exports.too_much(inputs, opened):
         st.markdown(problem)
         return
     st.markdown(
@@ -144,7 +144,7 @@ def _show_numbers(session: Session, inputs: PassInputs) -> None:
     )
     # When it is pressed, not before; and of what was opened since.
     widgets.download_button(
-        "Save these numbers", lambda: exports.file_of(inputs, current.inside).to_bytes(), file, key="save_inside"
+        "Save these numbers", lambda: exports.file_of(inputs, opened).to_bytes(), file, key="save_inside"
     )
 
 
@@ -155,7 +155,7 @@ def _texts_as_code(session: Session, inputs: PassInputs) -> str:
 
 def _as_code(session: Session, tokens: tuple[int, ...]) -> str:
     tokenizer = library.tokenizer(session.name)
-    for text in (tokenizer.decode(tokens), session.visitor.prompt or ""):  # decoded, a text lacks its masks
+    for text in (tokenizer.decode(tokens), session.state.prompt or ""):  # decoded, a text lacks its masks
         if not tokenizer.unknown_pieces(text) and tuple(tokenizer.encode(text)) == tokens:
             return f"checkpoint.tokenizer.encode({text!r})"
     return repr(list(tokens))

@@ -40,32 +40,22 @@ class Selection:
 
 
 def selection_of(session: Session, inputs: PassInputs) -> Selection:
-    """What the visitor looks at, in tokens of this pass; what it doesn't have is forgotten."""
-    current, config = session.visitor, inputs.model.checkpoint.model.config
+    """What the visitor looks at, in tokens of this pass; what it doesn't have is left out."""
+    current, config = session.state, inputs.model.checkpoint.model.config
     infos = infos_of(config, len(inputs.tokens), len(inputs.source))
-    if current.inside and not any(f"{name}.".startswith(f"{current.inside}.") for name in infos):
-        current.inside, current.cell, current.moment = "", None, None
+    is_here = not current.inside or any(f"{name}.".startswith(f"{current.inside}.") for name in infos)
     sizes = infos[current.inside].sizes if current.inside in infos else ()
-    if current.cell is not None and not _is_cell(current.cell, sizes):
-        current.cell = None
-    if current.place is not None and not 0 <= current.place - inputs.begin < len(inputs.tokens):
-        current.place = None
-    if current.source_place is not None and not current.source_place < len(inputs.source):
-        current.source_place = None
-    if current.candidate is not None and not current.candidate < config.vocab_size:
-        current.candidate = None
-    if current.circuit is not None and not _is_circuit(current.circuit, config):
-        current.circuit = None
+    place = None if current.place is None else current.place - inputs.begin
     return Selection(
-        open=current.inside,
-        token=None if current.place is None else current.place - inputs.begin,
-        source=current.source_place,
+        open=current.inside if is_here else "",
+        token=place if _is_within(place, len(inputs.tokens)) else None,
+        source=current.source_place if _is_within(current.source_place, len(inputs.source)) else None,
         head=current.head if current.heads == "one" and attention_modules(config) else None,
-        cell=current.cell,
-        moment=current.moment,
+        cell=current.cell if _is_cell(current.cell, sizes) else None,
+        moment=current.moment if is_here else None,
         folds=current.folds,
-        candidate=current.candidate,
-        circuit=current.circuit,
+        candidate=current.candidate if _is_within(current.candidate, config.vocab_size) else None,
+        circuit=current.circuit if _is_circuit(current.circuit, config) else None,
     )
 
 

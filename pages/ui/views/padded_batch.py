@@ -15,6 +15,7 @@ from pages.ui.computations import masked_predictions
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
 from pages.ui.frame.widgets import Binding
+from pages.ui.host.exchange import change, page_state
 from pages.ui.markdown import code, counted
 from pages.ui.models import library
 from pages.ui.tables import matrix_table, offer_data
@@ -35,35 +36,35 @@ def batch(session: Session) -> None:
         st.error("The batch is empty. Type one prompt per line, or restore the examples.")
         return
     pad = batches.padding_id(session.config)
-    row = _dials(session, batch)
-    tokens = batches.rectangle(batch.prompts, pad, session.visitor.pad_side)
+    row = _dials(batch)
+    tokens = batches.rectangle(batch.prompts, pad, page_state().pad_side)
     _picture(session, batch, tokens, pad, row)
     _masks(session, batch, tokens, pad, row)
 
 
 def _edit(session: Session) -> PromptBatch:
     """The text area with one prompt a line."""
-    current, tokenizer, context = session.visitor, library.tokenizer(session.name), session.config.context_length
+    tokenizer, context = library.tokenizer(session.name), session.config.context_length
     examples = library.model(session.name).card.examples or [session.prompt]
     suggested = batches.suggest_batch(examples, tokenizer, context)
     typed = widgets.text_area(
         "Prompts, one per line", Binding("batch", default=suggested), height=140, help=f"Up to {MAX_LINES} lines."
     )
-    widgets.button("Restore the examples", setattr, current, "batch", None, icon="undo", disabled=current.batch is None)
+    is_suggested = page_state().batch is None
+    widgets.button("Restore the examples", lambda: change(batch=None), icon="undo", disabled=is_suggested)
     return batches.read_batch(typed, tokenizer, context)
 
 
-def _dials(session: Session, batch: PromptBatch) -> int:
+def _dials(batch: PromptBatch) -> int:
     """The side of the padding, and whose masks are shown; returns the latter, as a row of the rectangle."""
-    current, rows = session.visitor, len(batch.prompts)
-    if current.batch_row >= rows:
-        st.info(f"The batch has no prompt {current.batch_row + 1}; the last one, {rows}, is shown.")
-        current.batch_row = rows - 1
+    rows, row = len(batch.prompts), page_state().batch_row
+    if row >= rows:
+        st.info(f"The batch has no prompt {row + 1}; the last one, {rows}, is shown.")
+        change(batch_row=rows - 1)
     names = [f"line {line}: {_short(text)}" for line, text in zip(batch.lines, batch.texts, strict=True)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         widgets.segmented_control("Padding", SIDES, "pad_side", SIDES.__getitem__)
-        widgets.selectbox("Masks of", range(rows), "batch_row", names.__getitem__, width=320)
-    return current.batch_row
+        return widgets.selectbox("Masks of", range(rows), "batch_row", names.__getitem__, width=320)
 
 
 def _picture(session: Session, batch: PromptBatch, tokens: np.ndarray, pad: int, row: int) -> None:
@@ -130,7 +131,7 @@ def _masks(session: Session, batch: PromptBatch, tokens: np.ndarray, pad: int, r
     padding, causal = batches.hides_padding(tokens, pad)[row], batches.hides_future(tokens.shape[1])
     labels = batches.token_labels(tokens[row], library.tokenizer(session.name), pad)
     filled = int((tokens[row] == pad).sum())
-    where = "last" if session.visitor.pad_side == "right" else "first"
+    where = "last" if page_state().pad_side == "right" else "first"
     columns = {0: "This is the longest prompt, so it has none.", 1: f"Here it is the {where} column."}
     hidden = columns.get(filled, f"Here they are the {where} {filled} columns.")
     table = {"padding mask": padding}
@@ -165,7 +166,7 @@ def _hidden(mask: np.ndarray) -> str:
 
 def _why(session: Session, prompt: tuple[int, ...], real: np.ndarray, padding: np.ndarray, causal: np.ndarray) -> str:
     """What padding does to a causal model and to an encoder, for this prompt, which has some."""
-    filled, side = int((~real).sum()), session.visitor.pad_side
+    filled, side = int((~real).sum()), page_state().pad_side
     by_causal = int((causal & ~padding)[real].sum())
     to_encoder = int((~padding)[real].sum())
     if not session.config.is_causal:

@@ -25,7 +25,7 @@ def attention(session: Session) -> None:
     from pages.ui.views.attention_export import offer_files, text_of
     from transformer.api.outlines import overview
 
-    if kind := attention_kinds.shown_kind(session.config, session.visitor.attention):
+    if kind := attention_kinds.shown_kind(session.config, session.state.attention):
         inputs = session.text.pass_over(text_of(session))
         _compute_ahead(overview, inputs, kind)
         offer_files(session, inputs, kind)

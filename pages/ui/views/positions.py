@@ -13,9 +13,8 @@ from pages.ui.components.matrix import matrix
 from pages.ui.figures import positions as figures
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.frame.visitor_choices import Visitor
 from pages.ui.frame.widgets import Binding
-from pages.ui.host.page_state import PARAMETERS
+from pages.ui.host.page_state import PARAMETERS, PageState
 from pages.ui.tables import offer_data
 from pages.ui.views.charts import chart
 from pages.ui.views.side_by_side import side_by_side
@@ -23,14 +22,14 @@ from transformer import sinusoidal_encoding
 from transformer.model.positions import position_angles
 
 
-def _table(current: Visitor) -> np.ndarray:
+def _table(current: PageState) -> np.ndarray:
     """The sinusoidal table, (position, dimension)."""
     return sinusoidal_encoding(current.length, current.width, current.base).numpy()
 
 
 def waves(session: Session) -> None:
     """The columns of the table as waves."""
-    table = _table(session.visitor)
+    table = _table(session.state)
     width = table.shape[1]
     telling = tuple(sorted({d for d in (0, 1, width // 8 * 2, width // 4 * 2, width // 2) if d < width}))
     chosen = widgets.multiselect(
@@ -39,17 +38,17 @@ def waves(session: Session) -> None:
     if not chosen:
         st.info("Pick at least one dimension to see its wave.")
         return
-    base = session.visitor.base
-    frequencies = _angles(session.visitor)[1]
+    base = session.state.base
+    frequencies = _angles(session.state)[1]
     lengths = "2π"
     if len(frequencies) > 1:
-        lengths = f"from 2π to 2π · {base:.12g}^({width - 2}/{width}), about {_longest(session.visitor):,.0f}"
+        lengths = f"from 2π to 2π · {base:.12g}^({width - 2}/{width}), about {_longest(session.state):,.0f}"
     left, right = side_by_side("waves", 2)
     with left:
         chart(figures.encoding_waves(table, chosen, frequencies, theme=session.theme), "positions_waves")
         st.caption("Each line is one column of the table.")
     with right:
-        pair = min(session.visitor.dimension, width - 1) // 2
+        pair = min(session.state.dimension, width - 1) // 2
         figure = figures.frequency_spectrum(frequencies, base, length=len(table), selected=pair, theme=session.theme)
         chart(figure, "positions_spectrum")
         st.caption(f"Wavelength in positions, on a logarithmic axis: {lengths}.")
@@ -59,7 +58,7 @@ def waves(session: Session) -> None:
 
 def similarity(session: Session) -> None:
     """How alike two positions' rows are."""
-    table = _table(session.visitor)
+    table = _table(session.state)
     cosines = figures.cosine_similarities(table)
     left, right = side_by_side("similarity", 2)
     with left:
@@ -82,7 +81,7 @@ def similarity(session: Session) -> None:
 
 def rotation(session: Session) -> None:
     """A step of k positions turns every pair by the same angle, wherever it starts."""
-    current = session.visitor
+    current = session.state
     position, pair = min(current.position, current.length - 1), min(current.dimension, current.width - 1) // 2
     left, right = side_by_side("rotation", 2)
     with left:
@@ -107,11 +106,11 @@ def _radians(number: str) -> str:
     return f"{number} radian{'' if number == '1' else 's'}"
 
 
-def _angles(current: Visitor) -> np.ndarray:
+def _angles(current: PageState) -> np.ndarray:
     """The angle in radians of each position and pair, (position, d_model/2); row 1 is each pair's frequency."""
     return position_angles(current.length, current.width, current.base).numpy()
 
 
-def _longest(current: Visitor) -> float:
+def _longest(current: PageState) -> float:
     """How many positions the slowest wave takes to come round."""
     return 2 * math.pi / float(_angles(current)[1, -1])

@@ -10,8 +10,8 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.ui.components.events import to_its_end
 from pages.ui.components.loss_chart import loss_chart
 from pages.ui.frame import widgets
-from pages.ui.frame.state import visitor
-from pages.ui.frame.visitor_choices import Visitor
+from pages.ui.frame.widgets import Binding
+from pages.ui.host.exchange import change, page_state
 from pages.ui.markdown import architecture, plain
 from pages.ui.session import visitor_models
 from pages.ui.session import visitor_training as training
@@ -71,23 +71,22 @@ def _press() -> None:
 
 def _choose(subject: DeltaGenerator, details: DeltaGenerator) -> Choice | None:
     """The dials, and what they choose; None while that can't be trained, after saying why."""
-    current = visitor()
     with subject:
-        widgets.segmented_control("Kind", LEARN, "learn", LEARN.__getitem__, label_visibility="collapsed")
+        kind = widgets.segmented_control("Kind", LEARN, "learn", LEARN.__getitem__, label_visibility="collapsed")
         try:
-            learn, corpus = _subject(current)
+            learn, corpus = _subject(kind)
         except CorpusError as error:
             st.error(plain(str(error)))
             return None
     if learn is None:
         return None
     shapes = [shape for shape in SHAPES if not (learn in TASKS and shape == "rung")]
-    if current.shape not in shapes:
-        current.shape = "quick"
-    with details.expander("Size and steps", icon=":material/tune:", expanded=current.shape != "quick"):
-        widgets.segmented_control("Shape", shapes, "shape", SHAPES.__getitem__, label_visibility="collapsed")
+    if page_state().shape not in shapes:
+        change(shape=None)
+    with details.expander("Size and steps", icon=":material/tune:", expanded=page_state().shape != "quick"):
+        shape = widgets.segmented_control("Shape", shapes, "shape", SHAPES.__getitem__, label_visibility="collapsed")
         try:
-            choice, summary = _shaped(current, learn, corpus)
+            choice, summary = _shaped(shape, learn, corpus)
         except ValueError as error:
             st.error(plain(str(error)))
             return None
@@ -151,7 +150,7 @@ def _start(choice: Choice) -> bool:
             begun = source + decode(plan.sample_prompt)
             settings = f"**{plain(choice.title)}**  \n{_settings(choice)}"
             training.start(plan, references(plan), source + decode(plan.probe_tokens), begun, settings)
-            visitor().snapshot = None
+            change(snapshot=None)
     except (CorpusError, ValueError) as error:
         st.error(plain(str(error)))
         return False
@@ -175,16 +174,17 @@ def range_in_words(least: float, most: float) -> str:
     return f"{number} to {high}" if unit.rstrip("s") == high.split()[1].rstrip("s") else f"{low} to {high}"
 
 
-def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
-    if current.learn == "task":
-        widgets.selectbox("Task", TASKS, "task", lambda name: TASKS[name].title, label_visibility="collapsed")
-        st.caption(TASKS[current.task].summary)
-        return current.task, None
-    if current.learn == "own":
-        corpus = _own_text(current)
+def _subject(kind: str) -> tuple[str | None, Corpus | None]:
+    """What is learned, and its text, where that is here; None twice for an own text that isn't given yet."""
+    if kind == "task":
+        task = widgets.selectbox("Task", TASKS, "task", lambda name: TASKS[name].title, label_visibility="collapsed")
+        st.caption(TASKS[task].summary)
+        return task, None
+    if kind == "own":
+        corpus = _own_text()
         return (corpus.source.name, corpus) if corpus else (None, None)
-    if current.corpus is None:  # the last one always is at hand; it is in the link, which opens the same one elsewhere
-        current.corpus = next(name for name in SOURCES if is_at_hand(name))
+    if page_state().corpus is None:  # the last one always is at hand; the link then opens the same one elsewhere
+        change(corpus=next(name for name in SOURCES if is_at_hand(name)))
     name = widgets.selectbox("Text", SOURCES, "corpus", lambda name: SOURCES[name].title, label_visibility="collapsed")
     if not is_at_hand(name):
         st.caption("It will be downloaded and checked when training starts.")
@@ -197,7 +197,7 @@ def _subject(current: Visitor) -> tuple[str | None, Corpus | None]:
     return name, corpus
 
 
-def _own_text(current: Visitor) -> Corpus | None:
+def _own_text() -> Corpus | None:
     uploaded = st.file_uploader(
         "A text file, UTF-8, 1 kB to 5 MB",
         type=None,
@@ -206,14 +206,16 @@ def _own_text(current: Visitor) -> Corpus | None:
         on_change=to_its_end,
         args=(_take_upload,),
     )
-    name, content = session_record().uploaded_text or ("", b"")
+    record = session_record()
+    name, content = record.uploaded_text or ("", b"")
     if name and uploaded is None:  # the page was left, or reloaded, since
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.caption(f"{plain(name)}, which you uploaded earlier, is used.", width="content")
             widgets.button("Remove it", _remove_upload, key="remove_text", icon="close")
-    widgets.text_area("Or paste a text", "own_text", height=100)
-    if current.own_text.strip():
-        name, content = "Your text", current.own_text
+    binding = Binding("own_text", value=record.own_text, take=lambda text: setattr(session_record(), "own_text", text))
+    pasted = widgets.text_area("Or paste a text", binding, height=100)
+    if pasted.strip():
+        name, content = "Your text", pasted
     if not name:
         st.info(
             f"Upload a file or paste a text of at least {SHORTEST_TEXT:,} bytes, about half a page: a book "
@@ -239,15 +241,14 @@ def _remove_upload() -> None:
     session_record().uploaded_text = None
 
 
-def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> tuple[Choice, str]:
+def _shaped(shape: str, learn: str, corpus: Corpus | None) -> tuple[Choice, str]:
     """The chosen architecture, and a sentence on it, if there is one. Raises ValueError for one that can't be."""
     preset = _quick(learn)
-    if current.shape == "rung":
-        widgets.selectbox("Rung", RUNG_TITLES, "rung", RUNG_TITLES.__getitem__)
-        preset = PRESETS[current.rung]
+    if shape == "rung":
+        preset = PRESETS[widgets.selectbox("Rung", RUNG_TITLES, "rung", RUNG_TITLES.__getitem__)]
     fields, recipe, batch = dict(preset.shape), preset.training, preset.batch
-    if current.shape == "dials":
-        fields, recipe, batch = _dials(current, preset, learn)
+    if shape == "dials":
+        fields, recipe, batch = _dials(preset, learn)
     decided: dict = {"vocab_size": len(set(corpus.text)) if corpus else UNKNOWN_VOCABULARY}
     if learn in TASKS:
         decided = TaskObjective(TASKS[learn], 1, 0).shape
@@ -257,7 +258,7 @@ def _shaped(current: Visitor, learn: str, corpus: Corpus | None) -> tuple[Choice
             f"The text is too short for a context of {config.context_length}: the part held out has only "
             f"{len(corpus.split()[1])} characters. Choose a smaller context, or more text."
         )
-    summary = "" if current.shape == "dials" else f"{_first_sentence(preset.summary)}. "
+    summary = "" if shape == "dials" else f"{_first_sentence(preset.summary)}. "
     return Choice(learn, corpus, config, recipe, batch), summary
 
 
@@ -272,7 +273,7 @@ def _first_sentence(text: str) -> str:
     return re.split(r"\.(?: (?=[A-Z])|$)", text, maxsplit=1)[0]
 
 
-def _dials(current: Visitor, preset: Preset, learn: str) -> tuple[dict, TrainingConfig, int]:
+def _dials(preset: Preset, learn: str) -> tuple[dict, TrainingConfig, int]:
     left, right = st.columns(2)
     with left:
         widgets.slider("Layers", 1, 6, "n_layers")
@@ -284,6 +285,7 @@ def _dials(current: Visitor, preset: Preset, learn: str) -> tuple[dict, Training
         widgets.selectbox("Norm", ["pre", "post"], "norm", "{}-norm".format)
     if learn not in TASKS:
         widgets.select_slider("Context", CONTEXTS, "context")
+    current = page_state()
     context = TASKS[learn].longest if learn in TASKS else current.context
     batch = preset.batch if learn in TASKS else min(max(1024 // context, 8), 64)
     fields = {name: getattr(current, name) for name in ("n_layers", "n_heads", "d_model", "positions", "norm")}

@@ -12,8 +12,9 @@ from pages.ui.components.loss_chart import loss_chart
 from pages.ui.frame import saved_view, widgets
 from pages.ui.frame.model_files import offer_download
 from pages.ui.frame.model_picker import choose_model
-from pages.ui.frame.state import has_untold_changes, visitor
+from pages.ui.frame.state import is_leaving_page
 from pages.ui.frame.widgets import Binding
+from pages.ui.host.exchange import change, exchange, page_state
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models.attention_kinds import KINDS
 from pages.ui.number_format import percent
@@ -84,7 +85,7 @@ def _watch() -> None:
             _attention(own.probe_text, snapshots, chosen)
     if ended:
         _tables(job, chosen)
-    if has_untold_changes():
+    if is_leaving_page() or exchange().has_untold_changes():
         st.rerun()
 
 
@@ -134,7 +135,7 @@ def _buttons(job: TrainingJob) -> None:
 
 
 def _leave() -> None:
-    visitor().snapshot = None
+    change(snapshot=None)
     training.end_training()
 
 
@@ -180,7 +181,7 @@ def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:
     if not snapshots:
         return None
     steps = [snapshot.step for snapshot in snapshots]
-    back = visitor().snapshot
+    back = page_state().snapshot
     return snapshots[steps.index(back)] if back in steps else snapshots[-1]
 
 
@@ -188,13 +189,11 @@ def _attention(probe_text: str, snapshots: list[Snapshot], chosen: Snapshot) -> 
     st.header("Attention during training", anchor=False)
     steps = [snapshot.step for snapshot in snapshots]
     if len(steps) > 1:
-        back = chosen.step if visitor().snapshot in steps else NEWEST
+        back = chosen.step if page_state().snapshot in steps else NEWEST
         widgets.select_slider(
             "Step",
             [*steps, NEWEST],
-            Binding(
-                "snapshot", value=back, take=lambda at: setattr(visitor(), "snapshot", None if at == NEWEST else at)
-            ),
+            Binding("snapshot", value=back, take=lambda at: change(snapshot=None if at == NEWEST else at)),
             grows=True,
             help="Choose an earlier step. The right end follows the newest.",
         )

@@ -78,7 +78,7 @@ def _decoded(session: Session) -> tuple[int, ...]:
 
 def _whole_text(session: Session) -> tuple[int, ...]:
     """The prompt, or all that was written; of an encoder–decoder what was written, or what it would write."""
-    is_prompt = not session.source and session.visitor.scope == "prompt"
+    is_prompt = not session.source and session.state.scope == "prompt"
     return session.text.prompt if is_prompt else session.text.whole()
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pages.ui.frame import url_parameters as links
-from pages.ui.host.page_state import PARAMETERS
+from pages.ui.host.page_state import PARAMETERS, PageState
 from pages.ui.lessons.did_you_mean import did_you_mean
 from pages.ui.lessons.expressions import ExpressionError, Words
 from pages.ui.lessons.lesson import BLOCKS, FENCE, Lesson, Step, View, examine
@@ -172,8 +171,8 @@ def _view_findings(view: View) -> Iterator[tuple[str, str]]:
     """Yield the mistakes in a view, each with the name of its line."""
     for name in view.parameters.keys() - PARAMETERS.keys():
         yield "link", f"a link has no “{name[:40]}”; {did_you_mean(name, PARAMETERS)}"
-    visitor = links.from_query(view.parameters)
-    for notice in visitor.notices:
+    state = PageState.of(view.parameters)
+    for notice in state.notices:
         yield "link", notice.removesuffix(" The default is used instead.")
     if view.parameters.get("other_model", "") not in ("", *library.usable()):
         yield "link", _no_model(view.parameters["other_model"])
@@ -184,11 +183,11 @@ def _view_findings(view: View) -> Iterator[tuple[str, str]]:
     config = library.config(setup.name)
     if view.page == "Attention":
         kind = view.parameters.get("attention", "")
-        if what := _head_finding(config, setup, visitor.layer, visitor.head, kind):
+        if what := _head_finding(config, setup, state.layer, state.head, kind):
             yield "link", what
     positions = max(len(setup.source), len(setup.tokens))
     for name in ("query", "key"):
-        if (position := getattr(visitor, name)) is not None and position >= positions:
+        if (position := getattr(state, name)) is not None and position >= positions:
             yield "link", f"{name}={position} is no position of the prompt; write one from 0 to {positions - 1}"
 
 

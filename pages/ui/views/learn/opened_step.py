@@ -1,15 +1,15 @@
 """Opens the list of lessons or a step, and shows the step's view in place of the visitor's."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from pages.ui.components.lesson_step import Given
 from pages.ui.expanders import folded
 from pages.ui.frame import saved_view, state
-from pages.ui.frame import url_parameters as links
 from pages.ui.frame.page import PageOptions
-from pages.ui.frame.visitor_choices import Visitor
+from pages.ui.host.exchange import change, page_state
+from pages.ui.host.page_state import PageState
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.lesson import Lesson, Step, View
 from pages.ui.lessons.own_lessons import is_own
@@ -31,7 +31,7 @@ SUBTITLES = {
 }
 """The sentence below the title of the list and of each of these."""
 LOCKED = ("model", "prompt", "changes", "other_prompt", "other_model")
-"""The fields that are locked until a question is answered: changing them would give the answer away."""
+"""The parameters that are locked until a question is answered: changing them would give the answer away."""
 
 
 @dataclass(frozen=True)
@@ -86,28 +86,26 @@ def awaited_step() -> StepId | None:
 
 def open_requested() -> PageOptions:
     """Open what the visitor, a link, or the teacher of a room asks for; returns how the page opens."""
-    current = state.visitor()
     brought = state.link_restored_view()
-    requested = StepId(current.lesson, current.lesson_step)
-    go_to(requested)
+    requested = _here()
     room_membership.refresh()
-    _go_to_awaited(current)
+    _go_to_awaited()
     _take_votes()
-    _take_answers(current)
-    opened = st.session_state["entered"] = _requested_step(current)
+    _take_answers()
+    opened = st.session_state["entered"] = _requested_step()
     if opened is None:
         saved_view.restore_view()
-        return PageOptions(SUBTITLES[current.lesson], uses_model=False, is_bare=True)
+        return PageOptions(SUBTITLES[page_state().lesson], uses_model=False, is_bare=True)
     room_membership.lead_to(opened.step_id)
     own = session_record().answers
     loan = saved_view.saved_view()
     if loan is None or loan.step_id != opened.step_id:
-        saved_view.show_lesson_view(opened.step_id, None if brought else view_of(opened.view, current))
+        saved_view.show_lesson_view(opened.step_id, None if brought else _view_of(opened.view))
     if brought and requested != opened.step_id:  # a view of before the teacher went on
-        saved_view.show_lesson_view(opened.step_id, view_of(opened.view, current))
+        saved_view.show_lesson_view(opened.step_id, _view_of(opened.view))
     own.open(opened.step_id)
     if opened.is_open and opened.step.view:
-        _lock_view(current, opened.view)
+        _lock_view(opened.step.view)
     page = opened.view.page if opened.view and opened.shows_view else ""
     uses_model = page not in ("", "Train")
     is_led = room_membership.phase(opened.step_id) is not None
@@ -141,8 +139,8 @@ def take(given: Given) -> None:
 
 
 def go_to(step_id: StepId) -> None:
-    current = state.visitor()
-    current.lesson, current.lesson_step = step_id.lesson, step_id.step
+    if step_id != _here():
+        change(lesson=step_id.lesson, lesson_step=step_id.step)
 
 
 def leave() -> None:
@@ -153,49 +151,60 @@ def leave() -> None:
 def show_again() -> None:
     """Reset the live view to what the step shows."""
     if opened := opened_step():
-        saved_view.show_lesson_view(opened.step_id, view_of(opened.view, state.visitor()))
+        saved_view.show_lesson_view(opened.step_id, _view_of(opened.view))
 
 
-def view_of(view: View | None, current: Visitor) -> Visitor:
-    """The visitor's choices that open a view; the current ones without a view. Mistakes in its link become notices."""
+def _here() -> StepId:
+    return StepId(page_state().lesson, page_state().lesson_step)
+
+
+def _view_of(view: View | None) -> dict[str, str]:
+    """The link that opens a view; without a view, what is shown. Mistakes in it become notices."""
     if view is None:
-        return current
-    visitor = links.from_query(view.parameters)
-    current.notices += visitor.notices
-    if visitor.prompt is None and visitor.model in library.usable():
-        visitor.prompt = (library.usable()[visitor.model].card.examples or [""])[0]
-    return visitor
+        return page_state().texts
+    shown = _parsed(view)
+    state.notices().extend(shown.notices)
+    return shown.texts
 
 
-def _go_to_awaited(current: Visitor) -> None:
+def _parsed(view: View) -> PageState:
+    """A view with the prompt that it opens on."""
+    shown = PageState.of(view.parameters)
+    if shown.prompt is None and shown.model in library.usable():
+        return replace(shown, prompt=(library.usable()[shown.model].card.examples or [""])[0])
+    return shown
+
+
+def _go_to_awaited() -> None:
     """Open the linked uploaded lesson once the tab has said whose it is."""
-    if current.lesson:  # the visitor went elsewhere
+    if page_state().lesson:  # the visitor went elsewhere
         st.session_state.pop(AWAITED, None)
     elif (step_id := awaited_step()) and visitor_lessons.lesson(step_id.lesson):
         go_to(st.session_state.pop(AWAITED))
 
 
-def _requested_step(current: Visitor) -> OpenedStep | None:
+def _requested_step() -> OpenedStep | None:
     if (led := room_membership.led_step()) is not None:
         go_to(led)
-    if current.lesson in SUBTITLES:
+    here = _here()
+    if here.lesson in SUBTITLES:
         return None
-    lesson = visitor_lessons.lesson(current.lesson)
-    if lesson is None and is_own(current.lesson):
-        st.session_state[AWAITED] = StepId(current.lesson, current.lesson_step)
+    lesson = visitor_lessons.lesson(here.lesson)
+    if lesson is None and is_own(here.lesson):
+        st.session_state[AWAITED] = here
     elif lesson is None:
-        current.notices.append(f"There is no lesson “{current.lesson[:40]}” here. These are the lessons.")
+        state.notices().append(f"There is no lesson “{here.lesson[:40]}” here. These are the lessons.")
     elif missing := lesson_files.missing_model(lesson):
-        current.notices.append(f"The lesson “{lesson.title}” needs the model “{missing[:40]}”, which isn't here.")
+        state.notices().append(f"The lesson “{lesson.title}” needs the model “{missing[:40]}”, which isn't here.")
         lesson = None
     if lesson is None:
         leave()
         return None
     last = len(lesson.steps) - 1
-    if current.lesson_step > last:
-        current.notices.append(f"This lesson has {last + 1} steps; the last one is shown.")
-        current.lesson_step = last
-    number = current.lesson_step
+    number = min(here.step, last)
+    if here.step > last:
+        state.notices().append(f"This lesson has {last + 1} steps; the last one is shown.")
+        change(lesson_step=last)
     return OpenedStep(lesson, lesson.steps[number], StepId(lesson.name, number), lesson.view_at(number))
 
 
@@ -207,28 +216,28 @@ def _take_votes() -> None:
             own.keep_vote(step_id, *map(answer_of, votes.given))
 
 
-def _lock_view(current: Visitor, view: View | None) -> None:
+def _lock_view(view: View) -> None:
     """Keep the view as the step shows it until the question is answered."""
-    shown = view_of(view, Visitor())
-    if shown.model not in library.usable():
+    current, shown = page_state(), _parsed(view)
+    moved = {name: getattr(shown, name) for name in LOCKED if getattr(current, name) != getattr(shown, name)}
+    if not moved or shown.model not in library.usable():
         return
-    moved = [name for name in LOCKED if getattr(current, name) != getattr(shown, name)]
-    for name in moved:
-        setattr(current, name, getattr(shown, name))
-    if {"model", "prompt", "changes"} & set(moved):
-        current.notices.append("Answer first: model, prompt and changes are fixed until then.")
+    change(**moved)
+    if not moved.keys().isdisjoint({"model", "prompt", "changes"}):
+        state.notices().append("Answer first: model, prompt and changes are fixed until then.")
 
 
-def _take_answers(current: Visitor) -> None:
+def _take_answers() -> None:
     """Merge the answers of a link, and put the visitor's own into it if they share them."""
-    own = session_record().answers
-    if current.answers and not own.is_shared:
-        linked = from_text(current.answers)
+    own, given = session_record().answers, page_state().answers
+    if given and not own.is_shared:
+        linked = from_text(given)
         brought = {step_id: response for step_id, response in linked.items() if _can_be(step_id, response)}
         if any(step_id not in own.responses for step_id in brought):
-            current.notices.append("The answers in this link were added where you had none.")
+            state.notices().append("The answers in this link were added where you had none.")
         own.merge(brought)
-    current.answers = own.as_text() if own.is_shared else ""
+    if given != (told := own.as_text() if own.is_shared else ""):
+        change(answers=told)
 
 
 def _can_be(step_id: StepId, response: Response) -> bool:

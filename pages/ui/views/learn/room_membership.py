@@ -13,7 +13,8 @@ import streamlit as st
 from pydantic import TypeAdapter, ValidationError
 
 from pages.ui.components.room_membership import Found
-from pages.ui.frame.state import visitor
+from pages.ui.frame.state import notices
+from pages.ui.host.exchange import change, page_state
 from pages.ui.lessons.own_lessons import name_of
 from pages.ui.lessons.room import MemberVotes, NoRoomError, NotInRoomError, Phase, RoomError, RoomsAwayError, State
 from pages.ui.lessons.rooms import ENDED, all_rooms, tidy
@@ -138,8 +139,8 @@ def refresh() -> None:
         if own.is_teacher:
             st.session_state[DRAWN] = all_rooms().led(own.code, own.key)
         else:
-            state = all_rooms().state(own.code, own.key)
-            now = (state.step_id, before and before.step_id, StepId(visitor().lesson, visitor().lesson_step))
+            state, here = all_rooms().state(own.code, own.key), page_state()
+            now = (state.step_id, before and before.step_id, StepId(here.lesson, here.lesson_step))
             steps = filter(None, now) if VOTES in st.session_state else ()
             st.session_state[VOTES] = votes() | all_rooms().votes_of(own.code, own.key, *steps)
             st.session_state[DRAWN] = state
@@ -151,12 +152,12 @@ def refresh() -> None:
         return
     except NoRoomError:
         forget()
-        visitor().notices.append(f"Room {own.code} has ended. You can go on by yourself.")
+        notices().append(f"Room {own.code} has ended. You can go on by yourself.")
         return
-    if (other := tidy(visitor().room)) not in ("", own.code):
+    if (other := tidy(page_state().room)) not in ("", own.code):
         first = "end" if own.is_teacher else "leave"
-        visitor().notices.append(f"You are in room {own.code}. To join room {other}, {first} this one first.")
-    visitor().room = ""
+        notices().append(f"You are in room {own.code}. To join room {other}, {first} this one first.")
+    change(room=None)
 
 
 def lead_to(step_id: StepId) -> None:
@@ -191,13 +192,13 @@ def open_room(step_id: StepId | None) -> None:
         code, key = all_rooms().open(step_id)
         st.session_state[MEMBERSHIP], st.session_state[LEADING] = Membership(code, key, is_teacher=True), True
         st.session_state[SHOWS_CODE] = True
-        visitor().room = ""
+        change(room=None)
         _carry_lesson(step_id)
 
 
 def join() -> None:
     """Have the tab join the room whose code was typed."""
-    st.session_state[JOINING] = (secrets.token_hex(4), tidy(visitor().room) or "?")
+    st.session_state[JOINING] = (secrets.token_hex(4), tidy(page_state().room) or "?")
 
 
 def lose(problem: str) -> None:
@@ -207,7 +208,7 @@ def lose(problem: str) -> None:
         if problem:
             st.session_state[PROBLEM] = problem
         else:
-            visitor().notices.append(f"Room {own.code} has ended. You can go on by yourself.")
+            notices().append(f"Room {own.code} has ended. You can go on by yourself.")
 
 
 def forget() -> None:
@@ -262,9 +263,9 @@ def _take_up(own: Membership) -> None:
         try:
             if not own.is_teacher:
                 all_rooms().state(own.code, own.key)
-            elif (step_id := all_rooms().led(own.code, own.key).step_id) and not visitor().lesson:
+            elif (step_id := all_rooms().led(own.code, own.key).step_id) and not page_state().lesson:
                 # Who comes by the private link goes where the class is.
-                visitor().lesson, visitor().lesson_step = step_id.lesson, step_id.step
+                change(lesson=step_id.lesson, lesson_step=step_id.step)
         except NoRoomError:
             raise NoRoomError(ENDED) from None
     st.session_state[MEMBERSHIP], st.session_state[ENTRY] = own, secrets.token_hex(4)

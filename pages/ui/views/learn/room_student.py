@@ -13,7 +13,7 @@ from pages.ui.components.room import room_part
 from pages.ui.components.room_follower import follow_room
 from pages.ui.components.room_membership import keep_membership
 from pages.ui.frame import widgets
-from pages.ui.frame.state import visitor
+from pages.ui.host.exchange import page_state
 from pages.ui.lessons.room import Phase
 from pages.ui.lessons.rooms import all_rooms, tidy
 from pages.ui.markdown import counted, plain
@@ -38,7 +38,7 @@ def around(step_id: StepId | None) -> Iterator[None]:
     problem = st.session_state.pop(PROBLEM, "")
     if problem:
         st.warning(plain(problem), icon=":material/meeting_room:")
-    st.session_state[FORM_SHOWN] = own is None and bool(visitor().room or problem)
+    st.session_state[FORM_SHOWN] = own is None and bool(page_state().room or problem)
     if st.session_state[FORM_SHOWN]:
         with st.container(border=True):
             _join_or_open(step_id)
@@ -51,7 +51,7 @@ def around(step_id: StepId | None) -> Iterator[None]:
     keep_membership(
         own.as_text() if own else "",
         asks=unknown,
-        link=tidy(visitor().room),
+        link=tidy(page_state().room),
         joins=st.session_state.get(JOINING),
         on_found=room_membership.restore,
     )

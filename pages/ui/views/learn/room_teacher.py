@@ -14,7 +14,6 @@ from pages.ui.components.room_follower import follow_room
 from pages.ui.components.room_membership import private_link
 from pages.ui.components.votes import Bar, Line, votes
 from pages.ui.frame import widgets
-from pages.ui.frame.url_parameters import embedded
 from pages.ui.lessons.questions import Choose, Number
 from pages.ui.lessons.room import Phase, RoomError, State, Tally, answer_of, as_text
 from pages.ui.lessons.rooms import all_rooms
@@ -252,7 +251,7 @@ def _address_and_code(own: Membership) -> None:
                     ":material/warning: This address works on this computer only. For phones, open the app by the "
                     "computer's name or IP address."
                 )
-            copy_button("Copy link to embed", embedded(link), key="room_link_to_embed")
+            copy_button("Copy link to embed", f"{link}&embed=true", key="room_link_to_embed")
 
 
 def _private_link(own: Membership) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pages.ui.frame import url_parameters as links
+from pages.ui.host.page_state import PageState
 from pages.ui.lessons import lesson_files
 from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.lessons.lesson import Lesson, View
@@ -102,7 +102,7 @@ def _models_of(view: View) -> set[str]:
     """The models that a view shows."""
     if view.page in WITHOUT_MODEL:
         return set()
-    link, names = links.from_query(view.parameters), {view.parameters.get("model", DEFAULT_MODEL)}
+    link, names = PageState.of(view.parameters), {view.parameters.get("model", DEFAULT_MODEL)}
     if view.page == "What if" and link.question == "ladder":
         names |= library.rungs(LADDERS[link.ladder]).keys()
     if view.page == "What if" and link.question == "comparison" and link.other_model:

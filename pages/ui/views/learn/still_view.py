@@ -12,7 +12,7 @@ import numpy as np
 
 from pages.ui.computations import activations
 from pages.ui.computations.activations import log_softmax
-from pages.ui.frame import url_parameters as links
+from pages.ui.host.page_state import PageState
 from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.lessons.lesson import View
 from pages.ui.lessons.measure_setup import Setup
@@ -104,7 +104,7 @@ def _generate(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
 
 
 def _what_if(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
-    if links.from_query(link).question == "comparison":
+    if PageState.of(link).question == "comparison":
         pair, titles = (setup, replace(setup, prompt=link.get("other_prompt"))), ("your prompt", "the other prompt")
     elif setup.changes:
         pair, titles = (replace(setup, changes=""), setup), ("unchanged", "changed")
@@ -117,7 +117,7 @@ def _what_if(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
 
 def _train(link: Mapping[str, str], setup: Setup) -> Iterator[str]:
     """Draw the curve of a recorded training, or else list the final losses of shipped models."""
-    chosen = links.from_query(link)
+    chosen = PageState.of(link)
     if losses := losses_shown(chosen.task) if chosen.learn == "task" else []:
         yield _figure(_curve(losses), "The validation loss, in nats per token, of a training that was recorded.")
         return

@@ -1,22 +1,22 @@
-"""Tests the round trip of a visitor's choices through a link, and invalid links."""
+"""Tests the round trip of the page state through a link, and invalid links."""
 
 import math
 import re
+from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pages.ui.frame.url_parameters import everything, from_query
-from pages.ui.frame.visitor_choices import Visitor, fields
 from pages.ui.host.link_values import Number, OneOf, SomeOf, Text
-from pages.ui.host.page_state import PARAMETERS, PARSERS, as_text
+from pages.ui.host.page_state import PARAMETERS, PARSERS, PageState, as_text
 from pages.ui.models.changes import Change
 from transformer import MEASURES, TASKS, Patch, Scale, SetAttention, Without
 from transformer.data.corpora import SOURCES
 from transformer.training.presets import LADDERS, RUNGS
 
+DEFAULTS = PageState.of({})
 TEXTS = st.text(max_size=200) | st.sampled_from(
     ["", " ", "\n", "a\r\nb", "á😀\u200d", "<script>alert(1)</script>", "a&b=c?d#e%20+f", "\x00", "None"]
 )
@@ -65,19 +65,19 @@ def _values(name: str) -> st.SearchStrategy:
             found = st.sets(st.sampled_from(parser.choices)).map(lambda chosen: parser(",".join(chosen)))
         case Text():
             found = TEXTS.map(lambda text: text[: parser.longest])
-    return found if getattr(Visitor(), name) is not None else st.none() | found
+    return found if getattr(DEFAULTS, name) is not None else st.none() | found
 
 
-VISITORS = st.builds(Visitor, **{name: _values(name) for name in PARSERS})
+STATES = st.fixed_dictionaries({name: _values(name) for name in PARSERS}).map(lambda values: PageState(**values))
 
 
-def _through_an_address(current: Visitor) -> dict[str, str]:
-    return dict(parse_qsl(urlencode(everything(current)), keep_blank_values=True, max_num_fields=100))
+def _through_an_address(current: PageState) -> dict[str, str]:
+    return dict(parse_qsl(urlencode(current.texts), keep_blank_values=True, max_num_fields=100))
 
 
 def _assert_refused(name: str, text: str) -> None:
-    found = from_query({name: text})
-    assert getattr(found, name) == getattr(Visitor(), name)
+    found = PageState.of({name: text})
+    assert getattr(found, name) == getattr(DEFAULTS, name)
     (notice,) = found.notices
     assert f"The link has {name} = “{text[:40]}”" in notice
     assert "The default is used instead." in notice
@@ -87,24 +87,22 @@ def _assert_refused(name: str, text: str) -> None:
 # What a link brings back
 
 
-@given(VISITORS)
-@example(Visitor(base=12345.678, temperature=0.1 + 0.2, top_p=math.nextafter(1, 0)))
-@example(Visitor(prompt="", batch="\n\n", step=0, query=0, key=0))
-def test_a_link_brings_back_the_same_visitor(current):
-    assert from_query(_through_an_address(current)) == current
+@given(STATES)
+@example(replace(DEFAULTS, base=12345.678, temperature=0.1 + 0.2, top_p=math.nextafter(1, 0)))
+@example(replace(DEFAULTS, prompt="", batch="\n\n", step=0, query=0, key=0))
+def test_a_link_brings_back_the_same_page_state(current):
+    assert PageState.of(_through_an_address(current)) == current
 
 
-def test_every_field_of_a_visitor_is_in_the_link_and_every_default_can_be_read_from_one():
-    assert sorted(PARSERS) == sorted(set(fields()) - {"own_text"})  # a text of up to 5 MB is too long for one
-    defaults = Visitor()
+def test_every_default_can_be_read_from_a_link():
     for name, parse in PARSERS.items():
-        value = getattr(defaults, name)
+        value = getattr(DEFAULTS, name)
         text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
         assert value is None or parse(text) == value
 
 
 @pytest.mark.parametrize(
-    ("visitor", "parameters"),
+    ("values", "parameters"),
     [
         ({}, {}),
         ({"base": 10000.0, "temperature": 1.0, "layer": 3}, {"temperature": "1", "layer": "3"}),
@@ -114,13 +112,13 @@ def test_every_field_of_a_visitor_is_in_the_link_and_every_default_can_be_read_f
         ({"task": "stories"}, {"task": "stories"}),
     ],
 )
-def test_a_link_is_short_and_written_as_it_is_read(visitor, parameters):
-    assert everything(Visitor(**visitor)) == {"model": "shakespeare", **parameters}
-    assert from_query(parameters) == Visitor(**visitor)
+def test_a_link_is_short_and_written_as_it_is_read(values, parameters):
+    assert replace(DEFAULTS, **values).texts == {"model": "shakespeare", **parameters}
+    assert PageState.of(parameters) == replace(DEFAULTS, **values)
 
 
 @pytest.mark.parametrize(
-    ("parameters", "visitor"),
+    ("parameters", "values"),
     [
         ({"without": "scale,mask,scale"}, {"without": ("mask", "scale")}),
         ({"without": ""}, {}),
@@ -129,8 +127,8 @@ def test_a_link_is_short_and_written_as_it_is_read(visitor, parameters):
         ({"utm_source": "x", "__class__": "y", "notices": "z", "tokens_": "1"}, {}),  # which mean nothing here
     ],
 )
-def test_other_ways_of_writing_a_link_are_no_mistakes(parameters, visitor):
-    assert from_query(parameters) == Visitor(**visitor)
+def test_other_ways_of_writing_a_link_are_no_mistakes(parameters, values):
+    assert PageState.of(parameters) == replace(DEFAULTS, **values)
 
 
 REGISTRIES = {
@@ -151,7 +149,7 @@ def test_values_that_were_renamed_are_read_under_their_new_names():
     renamed = [(name, *pair) for name, row in PARAMETERS.items() for pair in row.get("aliases", {}).items()]
     assert renamed
     for name, former, now in renamed:
-        found = from_query({name: former})
+        found = PageState.of({name: former})
         assert as_text(name, getattr(found, name)) == now and not found.notices
 
 
@@ -167,7 +165,7 @@ def test_a_number_outside_its_range_is_named_and_the_default_kept_and_both_ends_
     for text in (*map(str, beyond), *HOSTILE):
         _assert_refused(name, text)
     for value in (number.low, number.high):
-        found = from_query({name: str(number.kind(value))})
+        found = PageState.of({name: str(number.kind(value))})
         assert getattr(found, name) == value and not found.notices
 
 
@@ -192,9 +190,9 @@ def test_garbage_is_named_and_the_default_kept():
     for name, texts in REFUSED.items():
         for text in texts.split(" "):
             _assert_refused(name, text)
-    found = from_query({"width": "33"})
+    found = PageState.of({"width": "33"})
     assert found.width == 34 and len(found.notices) == 1 and "34" in found.notices[0]
-    (notice,) = from_query({"seed": "-1"}).notices
+    (notice,) = PageState.of({"seed": "-1"}).notices
     assert "2,147,483,647" in notice, "a range is said in whole numbers"
 
 
@@ -204,15 +202,15 @@ def test_any_text_is_kept_as_it_is_unless_it_is_too_long():
             longest = "é" * parser.longest
             _assert_refused(name, longest + "é")
             for text in (longest, *(text[: parser.longest] for text in HOSTILE)):
-                found = from_query({name: text})
+                found = PageState.of({name: text})
                 assert getattr(found, name) == text and not found.notices
 
 
 @given(st.dictionaries(st.text() | st.sampled_from(sorted(PARSERS)), st.text() | st.sampled_from(HOSTILE)))
 def test_no_link_is_too_strange_to_be_read(parameters):
-    found = from_query(parameters)
+    found = PageState.of(parameters)
     assert len(found.notices) <= sum(name in PARSERS for name in parameters) + 1
     for name, number in NUMBERS.items():
         value = getattr(found, name)
         assert value is None or (type(value) is number.kind and number.low <= value <= number.high)
-    assert from_query(_through_an_address(found)) == Visitor(**{name: getattr(found, name) for name in fields()})
+    assert PageState.of(_through_an_address(found)) == replace(found, notices=())
