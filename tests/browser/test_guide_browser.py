@@ -324,7 +324,7 @@ def test_a_page_is_presented_in_large_type_and_gone_through_by_a_clicker(visit, 
     page.mouse.move(300, 200)
     until(page, lambda: 270 < page.get_by_test_id("pointer").bounding_box()["x"] < 300)
 
-    # It stops at every rung of the ladder, of which several stand side by side.
+    # It stops at every rung of the ladder, several of which may stand side by side.
     rungs, reached = page.locator(".rung"), []
     while 7 not in reached and len(reached) < 8:
         page.keyboard.press("PageDown")
