@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
@@ -50,7 +51,7 @@ def progress(share: float) -> None:
             raise StoppedError
 
 
-class FairSlots(Generic[J]):
+class FairSlots(ABC, Generic[J]):
     """Slots that jobs get in turn among their owners; an owner has at most `most_of` of them at once."""
 
     def __init__(self, limit: int) -> None:
@@ -84,9 +85,9 @@ class FairSlots(Generic[J]):
     def _may_run(self, owner: Hashable) -> bool:
         return sum(job.owner == owner for job in self._running) < most_of(owner, self.limit)
 
+    @abstractmethod
     def _start(self, job: J) -> None:
         """Begin a job, which has just got a slot, or let it go on. Called with the lock held."""
-        raise NotImplementedError
 
     def _run(self, job: J) -> None:
         """Call the job's function, on whatever thread this is."""

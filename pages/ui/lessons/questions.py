@@ -14,6 +14,7 @@ Answers are lists and numbers as JSON has them. Students' answers are marked in 
 
 import math
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -33,7 +34,7 @@ MAX_TOKENS = 120
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(ABC):
     """A question of a lesson; each kind is a subclass.
 
     `link` is the parameters of the view that it is asked of; `values` is what was measured.
@@ -66,9 +67,9 @@ class Question:
         """Both."""
         return self.shown | self.needed
 
+    @abstractmethod
     def fits(self, answer: Any) -> bool:
         """Whether this can be an answer, as far as the question alone can tell; a browser can send anything."""
-        raise NotImplementedError
 
     def right_of(self, values: Mapping[str, Any]) -> Any:
         """What is right, as a lesson's document says it.
@@ -83,9 +84,9 @@ class Question:
             raise ExpressionError(f"what right comes to is no answer to a question of the kind {self.kind}")
         return right
 
+    @abstractmethod
     def right_among(self, measured: list[Any]) -> Any:
         """The same from what its expressions come to; None where that gives nothing."""
-        raise NotImplementedError
 
     def an_answer(self, right: Any) -> Answer:
         """An answer that is right. right: from `right_of`."""
@@ -95,12 +96,12 @@ class Question:
         """Whether an answer that fits is right. right: from `right_of`."""
         return answer == right
 
+    @abstractmethod
     def in_words(self, answer: Any, link: Mapping[str, str], values: Mapping[str, Any]) -> str:
         """An answer as it is said in a sentence, as Markdown.
 
         Raises: ExpressionError where that names what can't be measured; IndexError for an option that there isn't.
         """
-        raise NotImplementedError
 
     def drawn(self, link: Mapping[str, str]) -> dict[str, Any]:
         """What `lessons/questions.js` draws it with, beside its text and options."""
