@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from pages.ui.markdown import JOINER, architecture, code, counted, passage, plain, unmarked
 from tests.helpers import tiny_config
-from transformer.data.tokenizers import printable
+from transformer.data.token_text import printable
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 texts = st.text("ab1 `\\*_.+-=#|~!<>&$^[](){}:/@\n", max_size=40) | st.text("htpsw:/.@a-<>=~ \\", max_size=40)

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer.checkpoints.folder import list_checkpoints
-from transformer.data.tokenizers import Tokenizer, UnknownTokenError, printable
+from transformer.data.token_text import UnknownTokenError, printable
+from transformer.data.tokenizers import Tokenizer
 
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
 ODD = ("", " ", "\r\n", "🙂", "👩‍🚀 é e\u0301", "ΣΑΣ", "İstanbul", "anna_ben", "'\"\\")

@@ -3,7 +3,7 @@
 import re
 
 from transformer import ModelConfig
-from transformer.data.tokenizers import printable
+from transformer.data.token_text import printable
 
 POSITIONS = {
     "sinusoidal": "sinusoidal positions",

@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer.data.stories import written
 from transformer.data.story_world import (
     LONGEST_FACT,
     LONGEST_QUESTION,
@@ -19,7 +20,6 @@ from transformer.data.story_world import (
     WORDS,
     Question,
     tell,
-    written,
 )
 
 seeds, lengths = st.integers(0, 2**32), st.integers(1, MOST_FACTS)

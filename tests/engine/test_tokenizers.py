@@ -16,7 +16,8 @@ from transformer import Tokenizer, UnknownPiece, UnknownTokenError
 from transformer.checkpoints.gguf_tokenizer import CUTS
 from transformer.data import foreign_tokenizer
 from transformer.data.token_names import kinds_of
-from transformer.data.tokenizers import BYTE_LETTERS, printable
+from transformer.data.token_text import printable
+from transformer.data.tokenizers import BYTE_LETTERS
 
 ALPHABET = "abcñé \n\t.,'\"#-Ω日🙂\u0301\r\x00"
 NUMBERS = ["zero", "one", "two", "hundred", "veintidós", "ciento", "ñandú"]

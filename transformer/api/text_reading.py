@@ -10,7 +10,8 @@ from pydantic import Field
 from ..checkpoints.folder import Checkpoint
 from ..data.chat import Chat
 from ..data.tasks import TASKS
-from ..data.tokenizers import Tokenizer, UnknownPiece
+from ..data.token_text import UnknownPiece
+from ..data.tokenizers import Tokenizer
 from ..frontend.live_model import about_card, about_model
 from ..inference.context_windows import window_start
 from .browser_models import is_for_browsers

@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import numpy as np
+
+from .stories import HOW_MANY, Dice, written
 
 Kind = Literal["person", "place", "thing"]
 
@@ -90,13 +92,6 @@ MOST_NEW = 8
 """The most new words of a story."""
 MOST_FACTS = 6
 """The most sentences of a story, without its question."""
-TOLD_LENGTHS = (1, 2, 3, 3, 4, 4, 5, 5, 6, 6)
-"""Numbers of sentences of training stories, repeated by frequency: short stories teach little."""
-AT_FIRST = {400: (2,), 700: (2, 3)}
-"""A curriculum: the same for the first batches, by the batch that ends it. A model that starts with many sentences
-learns to guess before it learns to look up, and guesses for thousands of batches (Bengio et al. 2009, §3)."""
-HOW_MANY = (1, 2, 3, 3, 3, 4, 4, 4)
-"""Numbers of people in a story, repeated by frequency. Stories with one person teach that the later fact counts."""
 MOST_QUESTIONS = MOST_FACTS
 """The most questions about one story: one for each sentence."""
 LONGEST_FACT, LONGEST_QUESTION = 7, 8
@@ -117,8 +112,6 @@ the whole story. Their answers can't be guessed by position: the last word of a 
 ROLLS = 400
 """Random numbers drawn for one story: more than the longest needs."""
 CONSONANTS, VOWELS = "bdfgklmnprstvz", "aeiou"
-
-Choice = TypeVar("Choice")
 
 
 class Question(NamedTuple):
@@ -293,35 +286,6 @@ def _filled(pattern: str, phrases: dict[str, list[str]], dice: Dice | None = Non
     return words, at
 
 
-class Dice:
-    """Random choices from numbers drawn all at once: drawing them one by one would take longer than the story."""
-
-    def __init__(self, random: np.random.Generator, rolls: int) -> None:
-        self._rolls = iter(random.random(rolls).tolist())
-
-    def below(self, chance: float) -> bool:
-        """True with this probability."""
-        return next(self._rolls) < chance
-
-    def number(self, least: int, most: int) -> int:
-        """A random integer, both ends included."""
-        return least + int(next(self._rolls) * (most + 1 - least))
-
-    def one(self, of: Sequence[Choice]) -> Choice:
-        """A random item."""
-        return of[int(next(self._rolls) * len(of))]
-
-    def some(self, of: Sequence[Choice], count: int) -> list[Choice]:
-        """Several distinct random items."""
-        left = list(of)
-        return [left.pop(int(next(self._rolls) * len(left))) for _ in range(count)]
-
-
-def lengths_told(batch: int) -> tuple[int, ...]:
-    """The numbers of sentences for a batch, batches counted from 0; repeated by frequency."""
-    return next((lengths for end, lengths in AT_FIRST.items() if batch < end), TOLD_LENGTHS)
-
-
 class StoryQuestion(NamedTuple):
     """A question asked during a story."""
 
@@ -387,11 +351,6 @@ def invented_name(dice: Dice) -> str:
     """A name that no vocabulary has."""
     syllables = [dice.one(CONSONANTS) + dice.one(VOWELS) for _ in range(3)]
     return "".join(syllables) + dice.one(CONSONANTS)
-
-
-def written(words: Sequence[str]) -> str:
-    """Join tokens into a text, without a space before a full stop or a question mark."""
-    return " ".join(words).replace(" .", ".").replace(" ?", "?")
 
 
 def _ask(story: Story, dice: Dice, questions: list[StoryQuestion]) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .tokenizers import HALF, Tokenizer, is_seen
+from .token_text import is_seen
+from .tokenizers import HALF, Tokenizer
 
 
 def kinds_of(tokenizer: Tokenizer, ids: Iterable[int]) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ import torch
 
 from pages.ui.markdown import code
 from transformer import ModelConfig, Tokenizer, causal_mask, padding_mask
-from transformer.data.tokenizers import printable
+from transformer.data.token_text import printable
 
 MAX_LINES = 8
 LONGEST_LINE = 64
