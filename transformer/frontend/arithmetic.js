@@ -67,7 +67,11 @@ export function isVisible(query, key, causal, window = Infinity) {
 
 /** Which keys each query may see, 0 or 1: (query, key). */
 export function visibleMask(queries, keys, causal, window = Infinity) {
-  return Uint8Array.from({ length: queries * keys }, (_, at) => Number(isVisible(Math.floor(at / keys), at % keys, causal, window)));
+  const mask = new Uint8Array(queries * keys);
+  for (let query = 0; query < queries; query++) {
+    for (let key = 0; key < keys; key++) mask[query * keys + key] = Number(isVisible(query, key, causal, window));
+  }
+  return mask;
 }
 
 /** Scores, those that the mask hides −∞; heads share a mask. @param {Floats} scores @param {ArrayLike<number>} mask @param {Floats} out */
