@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from transformer.data.tokenizers import Tokenizer
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "checkpoints"
 ODD = ("", " ", "\r\n", "🙂", "👩‍🚀 é e\u0301", "ΣΑΣ", "İstanbul", "anna_ben", "'\"\\")
 ODD += ("\ufeff\x85\u2028", "[mask]", "[pad][end]", "👩\u200d❤\ufe0f\u200d👨 it's  we'll 'TIS ٣½S12")
+ODD += ("a\ud83d", "\ude42\ud83d b", "\r\n\r\n \n\t", f"{' ' * 50}x{' ' * 50}", "🏳️‍🌈👩🏽‍🚀🇪🇸 漢字 नमस्ते سلام")
+LONG = 200_000
+"""Characters of a text, in one piece of which nothing may take the square of its length."""
 LONG_KNOWN = st.characters(exclude_categories=["Cn", "Cs"]).filter(lambda one: category(one) == ucd_3_2_0.category(one))
 """A browser, Python and its tokenizers know characters, and what is punctuation, of different editions of Unicode."""
 
@@ -30,16 +34,19 @@ def write_tokenizer_cases(file: Path) -> None:
     by_content = {(CHECKPOINTS / name / "tokenizer.json").read_bytes(): name for name in examples}
     cases = [_cases(CHECKPOINTS / name, examples[name]) for name in by_content.values()]
     text = "Zorp took the 🏀. Jean-Luc gave it to zorp. Where is O'Brien?"
+    source = Path(__file__).read_text(encoding="utf-8")
     made = {
         "new-words": Tokenizer.of_sentences(
             ["Mary", "took", "the", "gave", "it", "to", ".", "?"], ("[pad]",), new_words=3
         ),
-        "bytes": Tokenizer.of_bytes(Path(__file__).read_text(encoding="utf-8"), 400),
+        "bytes": Tokenizer.of_bytes(source, 400),
     }
+    long = [source * (LONG // len(source)), "".join(filter(str.isalpha, source)) * 100, " " * LONG, "🙂" * (LONG // 4)]
     for name, tokenizer in made.items():
         (file.parent / name).mkdir()
         tokenizer.save(file.parent / name / "tokenizer.json")
-        cases.append(_cases(file.parent / name, ["Mary took the ball. Where is Mary?", text]))
+        typed = ["Mary took the ball. Where is Mary?", text]
+        cases.append(_cases(file.parent / name, typed, long if name == "bytes" else []))
     file.write_text(json.dumps(cases), encoding="utf-8")
 
 
@@ -49,7 +56,7 @@ def write_labels(file: Path) -> None:
     file.write_text(json.dumps([known, [printable(one) + printable(f"a{one}") for one in known]]), encoding="utf-8")
 
 
-def _cases(folder: Path, examples: list[str]) -> dict[str, Any]:
+def _cases(folder: Path, examples: list[str], long: Sequence[str] = ()) -> dict[str, Any]:
     tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
     vocabulary = tokenizer.vocab_size
     texts = [*ODD, *examples, *(text.upper() for text in examples), " ".join(examples * 8)]
@@ -75,7 +82,7 @@ def _cases(folder: Path, examples: list[str]) -> dict[str, Any]:
         "readsNames": tokenizer.reads_names,
         "vocabSize": vocabulary,
         "labels": tokenizer.labels(range(vocabulary + 1)),
-        "encoded": [_encoded(tokenizer, text) for text in dict.fromkeys(texts)],
+        "encoded": [_encoded(tokenizer, text) for text in dict.fromkeys([*texts, *long])],
         "decoded": [[ids, tokenizer.decode(ids)] for ids in lists],
         "named": [_named(tokenizer, [one, other]) for one, other in pairwise(texts)],
     }

@@ -38,7 +38,7 @@ def show(
         positions) of every layer. Of a whole pass the page takes these alone; whatever else a smaller recording has of
         this attention, and of `attn.out.weight`, is compared with what the page derives, while there is room.
     of: of a checkpoint the text that it reads; then the page holds the model, and another text can be typed into it,
-        unless it would take more than 10 MB. Of a recording the same as `kind`.
+        unless it would take more than 12 MB. Of a recording the same as `kind`.
     kind: of attention, as in `attention_modules`; None for all of a whole pass, and for the model's first attention
         where the recording is of something less.
     view: of a checkpoint, what the page shows: "inside", "attention", or "generation", which of a model that reads in

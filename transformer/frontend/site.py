@@ -31,8 +31,9 @@ PAGES = {page: sentence for page, sentence in SENTENCES.items() if page != "Trai
 """The pages, each with a sentence on what it shows; nothing is trained in a browser."""
 WITHOUT_MODEL = ("Positions",)
 """Views that compute with no model."""
-MOST_BYTES = 20_000_000
-"""Of a whole site."""
+MOST_BYTES = 30_000_000
+"""Of a whole site. That of all shipped models and lessons has 25.7 MB; a first visit fetches 3.4 of them, and the model
+that is looked at, 7.2 MB at most."""
 MOST_OF_FILE = 10_000_000
 """Bytes of a lesson as one file."""
 FRAME = """<!doctype html>

@@ -6,6 +6,7 @@ import { UnknownTokenError, loneSurrogates, notRead, printable } from "./token_t
 /** The pieces within which bytes are merged: GPT-2's pattern. */
 const PIECES = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 const REMEMBERED = 4096; // the most pieces whose tokens are kept
+const MOST_TOKENS = 2 ** 21; // of a vocabulary, so that a pair of them is one number
 /** The letter that stands for each byte in a vocabulary: its own where it can be seen, else one that can. */
 const LETTERS = (() => {
   let next = 256;
@@ -31,7 +32,11 @@ export class ByteTokenizer {
     /** @type {Map<string, number>} */
     this.special = new Map(added.map(({ content, id }) => [content, id]));
     this.tokens = new Map([...this.ids, ...this.special].map(([token, id]) => [id, token]));
-    this.ranks = new Map(model.merges.map((pair, rank) => [Array.isArray(pair) ? pair.join(" ") : pair, rank]));
+    this.bytes = LETTERS.map((letter) => this.ids.get(letter)); // the token of each
+    /** @type {[string, string][]} */
+    const merges = model.merges.map((pair) => (Array.isArray(pair) ? pair : pair.split(" ")));
+    this.made = merges.map(([one, other]) => this.ids.get(one + other)); // by the rank of their merge
+    this.ranks = new Map(merges.map(([one, other], rank) => [this.ids.get(one) * MOST_TOKENS + this.ids.get(other), rank]));
     /** @type {Map<string, number[]>} */
     this.known = new Map();
   }
@@ -60,21 +65,31 @@ export class ByteTokenizer {
   idsOf(piece) {
     const known = this.known.get(piece);
     if (known) return known;
-    const ids = this.merged(Array.from(new TextEncoder().encode(piece), (byte) => LETTERS[byte])).map((token) => this.ids.get(token));
+    const ids = this.merged(Array.from(new TextEncoder().encode(piece), (byte) => this.bytes[byte]));
     if (this.known.size < REMEMBERED) this.known.set(piece, ids);
     return ids;
   }
 
-  /** Merge the pair that was merged first in training, wherever it stands, until none is left that was. @param {string[]} letters */
-  merged(letters) {
-    for (let parts = letters; ; ) {
-      const ranks = parts.slice(1).map((part, at) => this.ranks.get(`${parts[at]} ${part}`) ?? Infinity);
-      const first = Math.min(...ranks);
-      if (first === Infinity) return parts;
-      /** @type {string[]} */
-      const joined = [];
-      for (let at = 0; at < parts.length; at++) joined.push(ranks[at] === first ? parts[at] + parts[++at] : parts[at]);
-      parts = joined;
+  /** Merge the pair that was merged first in training, wherever it stands, until none is left that was. @param {number[]} ids */
+  merged(ids) {
+    const rankAt = (at) => (at >= 0 && at + 1 < ids.length ? this.ranks.get(ids[at] * MOST_TOKENS + ids[at + 1]) : null) ?? Infinity;
+    const ranks = ids.map((_, at) => rankAt(at)); // of each token with the next one
+    for (;;) {
+      const first = ranks.reduce((least, rank) => Math.min(least, rank), Infinity);
+      if (first === Infinity) return ids;
+      const changed = [];
+      let to = 0;
+      for (let at = 0; at < ids.length; at++, to++) {
+        const joins = ranks[at] === first;
+        ids[to] = joins ? this.made[first] : ids[at];
+        ranks[to] = ranks[at];
+        if (joins) {
+          changed.push(to);
+          at += 1;
+        }
+      }
+      ids.length = ranks.length = to;
+      for (const at of changed) for (const place of [at - 1, at]) if (place >= 0) ranks[place] = rankAt(place);
     }
   }
 

@@ -7,11 +7,27 @@ import { exponentiate, logSumExp } from "../arithmetic.js";
 
 /** @typedef {ArrayLike<number>} Logits (vocab,) */
 
+const MOST_TOKENS = 2 ** 21; // of a vocabulary that can be ranked
 const COLDEST = 1e-250; // which no difference of two logits overflows when it is divided by it
 
-/** The likeliest tokens first; of equal ones the one that comes first in the vocabulary. */
+/**
+ * The likeliest tokens first; of equal ones the one that comes first in the vocabulary. Each logit and its token are made one
+ * number, as numbers sort themselves in a third of the time that a comparing function takes.
+ *
+ * @param {Logits} logits in single precision
+ */
 export function ranking(logits) {
-  return Int32Array.from(logits.keys()).sort((one, other) => logits[other] - logits[one] || one - other);
+  const singles = new Float32Array(logits);
+  const bits = new Int32Array(singles.buffer); // which grow with a positive number, and shrink with a negative one
+  const keys = new Float64Array(bits.length);
+  for (let id = 0; id < keys.length; id++) {
+    const place = singles[id] === 0 ? 0 : bits[id] < 0 ? bits[id] ^ 0x7fffffff : bits[id]; // −0 is 0
+    keys[id] = id - place * MOST_TOKENS;
+  }
+  keys.sort();
+  const order = new Int32Array(keys.length);
+  for (let rank = 0; rank < order.length; rank++) order[rank] = keys[rank] - Math.floor(keys[rank] / MOST_TOKENS) * MOST_TOKENS;
+  return order;
 }
 
 /** The first of the likeliest. @param {Logits} logits */
