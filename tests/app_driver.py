@@ -122,6 +122,7 @@ class Tab:
     sent: int = 0
     obeyed: int = 0
     before: dict = field(default_factory=dict)
+    changes_of: dict = field(default_factory=dict)
 
     def draw(self, told):
         """Hear what a run tells; returns the page that it opens."""
@@ -132,7 +133,10 @@ class Tab:
         for command in told["commands"]:
             if command["number"] > self.obeyed:
                 self.obeyed = command["number"]
-                if command["is_whole"]:
+                if command["kind"] == "model":
+                    self.choose("model", command["values"]["model"])
+                    continue
+                if command["kind"] == "view":
                     self.before, self.values, self.agreed = self.values, {}, None
                 self.set(command["values"])
         if all(self.values.get(name) == told["dials_read"].get(name) for name in DIALS):
@@ -146,8 +150,12 @@ class Tab:
         self.values = {name: text for name, text in {**self.values, **values}.items() if text is not None}
 
     def choose(self, name, value):
-        """Another model or prompt, without what belonged to the one before."""
-        self.set({**{other: None for other, row in PARAMETERS.items() if name in row.get("of", ())}, name: value})
+        """Another model or prompt, without what belonged to the one before; a model's changes come back with it."""
+        reset = {other: None for other, row in PARAMETERS.items() if name in row.get("of", ())}
+        if name == "model":
+            self.changes_of[self.values["model"]] = self.values.get("changes")
+            reset["changes"] = self.changes_of.get(value)
+        self.set({**reset, name: value})
 
     def message(self):
         """What is to be sent, if anything."""

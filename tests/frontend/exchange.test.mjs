@@ -51,7 +51,7 @@ test("a message that nobody has answered is sent anew, and none while the page i
 test("asked what it held before a lesson's view, the tab says it once", () => {
   const { sent, draws, sets } = tab("model=induction");
   sets({ layer: 3 });
-  const commands = [{ number: 1, values: { model: "shakespeare", layer: "0" }, is_whole: true }];
+  const commands = [{ number: 1, values: { model: "shakespeare", layer: "0" }, kind: "view" }];
   draws({ commands, reading: "a:2", asks_before: true });
   draws({ commands, reading: "a:2", asks_before: false });
   assert.deepEqual(sent.map(({ values, before }) => [values, before]), [[{ model: "shakespeare", layer: "0" }, { model: "induction", layer: "3" }]]);
@@ -69,14 +69,23 @@ test("dials are Python's, unless the tab holds another view than Python has read
   assert.deepEqual([state.get("positions_shown"), sent.length], [null, 1]);
 });
 
+test("a model that Python chooses is chosen as in the menu: the former one's changes are put away, and come back", () => {
+  const { state, draws } = tab("model=induction&prompt=A&changes=without~mask~");
+  const chosen = (number, model) => ({ number, kind: "model", values: { prompt: null, changes: null, model } });
+  draws({ commands: [chosen(1, "token")] }); // which was just trained
+  assert.deepEqual(state.all(), { model: "token" });
+  draws({ commands: [chosen(1, "token"), chosen(2, "induction")] }); // and is removed
+  assert.deepEqual(state.all(), { model: "induction", changes: "without~mask~" });
+});
+
 test("each command is obeyed once, and those of another session are others", () => {
   const { state, sets, draws } = tab("model=induction");
-  const commands = [{ number: 1, values: { prompt: "A" }, is_whole: false }];
+  const commands = [{ number: 1, values: { prompt: "A" }, kind: "values" }];
   draws({ commands });
   sets({ prompt: "typed" });
   draws({ commands });
   assert.equal(state.get("prompt"), "typed");
-  draws({ commands: [...commands, { number: 2, values: { model: "stories", layer: "1" }, is_whole: true }] });
+  draws({ commands: [...commands, { number: 2, values: { model: "stories", layer: "1" }, kind: "view" }] });
   assert.deepEqual(state.all(), { model: "stories", layer: "1" });
   draws({ session: "b", commands });
   assert.equal(state.get("prompt"), "A");

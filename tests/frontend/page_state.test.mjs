@@ -41,12 +41,18 @@ test("everybody but who changes it is told of something else, once, and of the s
   state.flush();
 });
 
-test("with another model or prompt goes what belonged to the one before", () => {
+test("with another model or prompt goes what belonged to the one before; a model's changes come back with it", () => {
   const state = new PageState("?model=a&prompt=b&written=1.2&step=4&layer=3&changes=without~mask~&pace=slow&other_prompt=c");
   state.choose("prompt", "d");
   assert.deepEqual(Object.keys(state.all()).sort(), ["changes", "layer", "model", "other_prompt", "pace", "prompt"]);
   state.choose("model", "e");
   assert.deepEqual(state.all(), { model: "e", pace: "slow" });
+  state.become("model=e&changes=without~later~"); // as a lesson has it, whose changes aren't the visitor's
+  state.become("model=e");
+  state.choose("model", "a");
+  assert.deepEqual(state.all(), { model: "a", changes: "without~mask~" });
+  state.choose("model", "e");
+  assert.deepEqual(state.all(), { model: "e" });
   state.flush();
 });
 

@@ -185,10 +185,10 @@ def test_a_model_belongs_to_who_trained_it_and_is_shown_in_tables_and_kept_as_on
 
 
 def test_a_model_is_given_away_by_its_link_and_gone_when_it_is_removed():
-    at = train_to_the_end(start("Train", **SMALL))
+    at = train_to_the_end(start("Train", changes="without~mask~", **SMALL))
     (name,) = record(at).models
     press(at, "Look at its attention")
-    assert link_of(at)["model"] == name and app.told_of(at)["own"] == [name]
+    assert link_of(at)["model"] == name and "changes" not in link_of(at) and app.told_of(at)["own"] == [name]
     stranger = start("Attention", model="own-" + "0" * 32)
     assert "was deleted a day after its last use" in said(stranger) and link_of(stranger)["model"] == "shakespeare"
     assert not groups(stranger)
@@ -202,6 +202,7 @@ def test_a_model_is_given_away_by_its_link_and_gone_when_it_is_removed():
     (remove,) = [label for label in labels(go(at, "Train")) if label.startswith("Remove")]
     press(at, remove)
     assert link_of(at)["model"] == "shakespeare" and not record(at).models
+    assert link_of(at)["changes"] == "without~mask~"  # which were put away with it
     other.query_params.update(link_of(other))  # where a tab keeps them
     assert "was deleted a day after its last use" in said(checked(other.run()))
 

@@ -7,8 +7,7 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.frame import widgets
-from pages.ui.frame.model_picker import choose_model
-from pages.ui.host.exchange import page_state
+from pages.ui.host.exchange import choose_model, page_state
 from pages.ui.host.page_state import DEFAULT_MODEL
 from pages.ui.markdown import plain
 from pages.ui.models import library

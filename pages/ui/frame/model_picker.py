@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.ui.frame import state
 from pages.ui.host.exchange import change, page_state
-from pages.ui.host.page_state import DEFAULT_MODEL, PARAMETERS
+from pages.ui.host.page_state import DEFAULT_MODEL
 from pages.ui.markdown import plain
 from pages.ui.models import library
 from pages.ui.session.visitor_models import add_shared_model, is_own, own_models
@@ -83,8 +83,3 @@ def catalogue() -> list[dict[str, Any]]:
 
 def _group(name: str, card: ModelCard) -> str:
     return YOURS if name in own_models() else SHARED if is_own(name) else card.group or OTHERS
-
-
-def choose_model(name: str) -> None:
-    """Turn to another model, without what belonged to the one before, such as its prompt and its changes."""
-    change(**{other: None for other, row in PARAMETERS.items() if "model" in row.get("of", ())} | {"model": name})

@@ -18,7 +18,7 @@ const AGAIN_MS = 5000; // after which a message is sent anew: it was lost if the
  * @property {Record<string, string>} dials as they are now
  * @property {Record<string, string | null>} drawn the values of which the page draws something
  * @property {boolean} [asks_before] whether Python wants to know what the tab held before it held this view
- * @property {{ number: number, values: Record<string, string | null>, is_whole: boolean }[]} commands
+ * @property {{ number: number, kind: "values" | "model" | "view", values: Record<string, string | null> }[]} commands
  */
 
 export class Exchange {
@@ -60,9 +60,10 @@ export class Exchange {
     this.compareSoon();
   }
 
-  obey({ number, values, is_whole: isWhole }) {
+  obey({ number, kind, values }) {
     this.obeyed = number;
-    if (isWhole) this.state.become(new URLSearchParams(values));
+    if (kind === "view") this.state.become(new URLSearchParams(values));
+    else if (kind === "model") this.state.choose("model", values.model);
     else this.state.set(values);
   }
 

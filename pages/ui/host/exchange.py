@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import streamlit as st
 from pydantic import BaseModel, Field
@@ -17,6 +17,8 @@ MESSAGE = "page_state"
 """Its state, which holds the tab's last message."""
 MOST_COMMANDS = 100
 """Commands that are sent until the tab says that it has obeyed them."""
+OF_MODEL = [name for name, row in PARAMETERS.items() if "model" in row.get("of", ())]
+"""What means something else with another model, such as its prompt and its changes."""
 Texts = dict[Annotated[str, Field(max_length=40)], Annotated[str, Field(max_length=200_000)]]
 
 
@@ -37,11 +39,15 @@ class Message(BaseModel):
 
 
 class Command(TypedDict):
-    """A change of the page state that Python asks for: of some values (None for a default), or of the whole view."""
+    """A change of the page state that Python asks for.
+
+    kind: "values" changes some, None for a default; "view" all. "model" chooses a model, as the shell's menu does: the
+    tab puts the former model's changes away.
+    """
 
     number: int
+    kind: Literal["values", "model", "view"]
     values: dict[str, str | None]
-    is_whole: bool
 
 
 @dataclass
@@ -97,12 +103,13 @@ class Exchange:
             self.dials_read = dials_of(self.texts)
 
     def _obey(self, command: Command) -> None:
-        texts = {} if command["is_whole"] else dict(self.texts)
+        is_whole = command["kind"] == "view"
+        texts = {} if is_whole else dict(self.texts)
         texts |= {name: text for name, text in command["values"].items() if text is not None}
         for name, text in command["values"].items():
             if text is None:
                 texts.pop(name, None)
-        self._hold(texts, command["is_whole"])
+        self._hold(texts, is_whole)
 
     def change(self, values: Mapping[str, Any]) -> None:
         """Give parameters other values: dials at once, others by a command to the tab."""
@@ -115,20 +122,24 @@ class Exchange:
                 if text is not None:
                     self.texts[name] = text
         if commanded := {name: text for name, text in texts.items() if not is_dial(name)}:
-            self._command(commanded, is_whole=False)
+            self._command("values", commanded)
 
     def open(self, view: Mapping[str, str]) -> None:
         """Have the tab hold another view, given as a link has it."""
-        self._command(dict(view), is_whole=True)
+        self._command("view", dict(view))
         self.is_new = False
+
+    def choose_model(self, name: str) -> None:
+        """Have the tab turn to another model."""
+        self._command("model", {**dict.fromkeys(OF_MODEL), "model": name})
 
     def has_untold_changes(self) -> bool:
         """Whether Python has changed something since a run told the tab, as a fragment may."""
         return self.told_last != (self.number, dials_of(self.texts))
 
-    def _command(self, values: dict[str, str | None], *, is_whole: bool) -> None:
+    def _command(self, kind: Literal["values", "model", "view"], values: dict[str, str | None]) -> None:
         self.number += 1
-        command = Command(number=self.number, values=values, is_whole=is_whole)
+        command = Command(number=self.number, kind=kind, values=values)
         self.commands = [*self.commands[1 - MOST_COMMANDS :], command]
         self._obey(command)
 
@@ -173,3 +184,8 @@ def page_state() -> PageState:
 def change(**values: Any) -> None:
     """Give parameters of the page state other values, parsed as `PageState` has them; None for a default."""
     exchange().change(values)
+
+
+def choose_model(name: str) -> None:
+    """Turn to another model, without what belonged to the one before."""
+    exchange().choose_model(name)

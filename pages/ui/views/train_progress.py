@@ -11,10 +11,9 @@ from pages.ui.components.head_grid import head_grid
 from pages.ui.components.loss_chart import loss_chart
 from pages.ui.frame import saved_view, widgets
 from pages.ui.frame.model_files import offer_download
-from pages.ui.frame.model_picker import choose_model
 from pages.ui.frame.state import is_leaving_page
 from pages.ui.frame.widgets import Binding
-from pages.ui.host.exchange import change, exchange, page_state
+from pages.ui.host.exchange import change, choose_model, exchange, page_state
 from pages.ui.markdown import code, counted, plain
 from pages.ui.models.attention_kinds import KINDS
 from pages.ui.number_format import percent

@@ -53,6 +53,8 @@ export class PageState {
     this.arrivals = 0; // how often a link, a lesson, or Back has set the whole state
     /** @type {Record<string, string>} what was held before the last of them */
     this.before = {};
+    /** @type {Map<string, string | null>} the changes of models that were chosen before */
+    this.changesOf = new Map();
   }
 
   /** @param {string} name @returns {string | null} */
@@ -108,14 +110,19 @@ export class PageState {
   }
 
   /**
-   * Set one value, and reset what belonged to the one before.
+   * Set one value, and reset what belonged to the one before. A model's changes are put away with it, and come back with it.
    *
    * @param {"model" | "prompt"} name
    * @param {string | null} value
    * @param {Record<string, string | null>} [others] of those that belong to it, which are set and not reset
    */
   choose(name, value, others = {}) {
-    return this.set({ ...Object.fromEntries(namesWith("of", name).map((other) => [other, null])), ...others, [name]: value });
+    const reset = Object.fromEntries(namesWith("of", name).map((other) => [other, null]));
+    if (name === "model") {
+      this.changesOf.set(this.get("model") ?? DEFAULT_MODEL, this.get("changes"));
+      reset.changes = this.changesOf.get(value) ?? null;
+    }
+    return this.set({ ...reset, ...others, [name]: value });
   }
 
   /** Hold what an address says, and what it had no room for; nothing else. @param {string | URLSearchParams} search @param {Record<string, string>} [leftOut] */

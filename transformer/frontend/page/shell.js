@@ -98,10 +98,8 @@ export class Shell {
     this.offer = node("div", "shell-offer", this.heading);
     this.ownPlace = node("div", "shell-view", this.root);
     this.ownPlace.dataset.part = "view";
-    /** @type {string[]} what the changes of the model were, the latest last */
-    this.changesBefore = [];
-    /** @type {Map<string, Changes>} the changes of models that were shown before */
-    this.putAway = new Map();
+    /** @type {Map<string, string[]>} what the changes of each model were, the latest last */
+    this.changesBefore = new Map();
     const unfollow = this.state.follow(() => (this.root.isConnected ? this.follow() : unfollow()));
     this.update(host);
   }
@@ -262,11 +260,8 @@ export class Shell {
   /** @param {string} name @param {string | null} [prompt] its first example, if left out */
   chooseModel(name, prompt = null) {
     this.replaced = null;
-    this.putAway.set(this.modelName, this.changes);
-    const { now, before } = this.putAway.get(name) ?? { now: "", before: [] };
-    this.changesBefore = before;
     this.prompt.text = ""; // what was typed was for the model before
-    this.state.choose("model", name, { changes: now, prompt });
+    this.state.choose("model", name, { prompt });
   }
 
   /** @param {Wish} wish */
@@ -284,12 +279,12 @@ export class Shell {
   get changes() {
     const given = this.state.get("changes") ?? "";
     const now = this.model ? readChanges(given, this.model.about).now : given;
-    return { now, before: stepsBefore({ now, before: this.changesBefore }) };
+    return { now, before: stepsBefore({ now, before: this.changesBefore.get(this.modelName) ?? [] }) };
   }
 
   /** @param {Changes} changes */
   becomeChanged({ now, before }) {
-    this.changesBefore = before;
+    this.changesBefore.set(this.modelName, before);
     this.state.set({ changes: now });
   }
 
