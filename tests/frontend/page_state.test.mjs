@@ -56,7 +56,7 @@ test("with another model or prompt goes what belonged to the one before; a model
   state.flush();
 });
 
-test("the address follows soon, at once when asked, and no oftener than browsers allow", () => {
+test("the address follows soon, at once when asked or when a prompt is chosen, and no oftener than browsers allow", () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   let written = 0;
   const state = new PageState("", () => written++);
@@ -67,9 +67,13 @@ test("the address follows soon, at once when asked, and no oftener than browsers
   assert.ok(written > 50 && written <= 75, String(written));
   state.set({ head: 1 });
   state.flush();
+  const before = written;
+  state.choose("prompt", "typed"); // Back may follow
+  assert.equal(written, before + 1);
+  state.choose("prompt", "typed");
   const now = written;
   mock.timers.tick(5_000);
-  assert.equal(written, now);
+  assert.deepEqual([written, now], [before + 1, before + 1]);
   mock.timers.reset();
 });
 

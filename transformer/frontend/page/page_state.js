@@ -122,7 +122,7 @@ export class PageState {
       this.changesOf.set(this.get("model") ?? DEFAULT_MODEL, this.get("changes"));
       reset.changes = this.changesOf.get(value) ?? null;
     }
-    return this.set({ ...reset, ...others, [name]: value });
+    if (this.set({ ...reset, ...others, [name]: value })) this.flush(); // Back may follow within the pause between two writes
   }
 
   /** Hold what an address says, and what it had no room for; nothing else. @param {string | URLSearchParams} search @param {Record<string, string>} [leftOut] */
