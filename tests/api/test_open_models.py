@@ -9,7 +9,7 @@ import pytest
 import streamlit as st
 
 from pages.ui.models import library
-from tests.app_driver import asked, given, go, open_folds, page_state, said, show_text, start, step, told_of
+from tests.app_driver import asked, given, go, open_folds, page_state, said, start, step, told_of
 from tests.helpers import tiny_model
 from tests.tiny_models import ALPHABET, save_pair, save_tiny, truncate
 from transformer import Checkpoint, CheckpointError, ModelCard, Tokenizer
@@ -143,7 +143,7 @@ def folder(tmp_path, monkeypatch, quick_app_test):
 
 def shown(at):
     """The number of layers and of tokens of the model that the page shows."""
-    config = at.session_state["text"].model.checkpoint.model.config
+    config = at.session_state["session"].text.model.checkpoint.model.config
     return config.n_layers, config.vocab_size
 
 
@@ -152,23 +152,16 @@ def titles(at):
     return [model["title"] for model in told_of(at)["catalogue"]]
 
 
-def test_what_was_written_by_a_model_that_is_replaced_is_shown_with_it_until_it_is_dropped(folder, monkeypatch):
-    at, other = step(start()), start("Attention")
+def test_a_model_that_is_replaced_is_shown_at_once_and_what_was_written_stays(folder, monkeypatch):
+    at = step(start())
     version = given(at)["request"]["version"]  # which the tab has opened
-    open_folds(go(at, "Masks"))  # where Python draws what was written
+    text = page_state(open_folds(go(at, "Masks"))).written  # where Python draws it
     save_tiny(folder, "shakespeare", title="Another", seed=5, n_layers=1, alphabet=ALPHABET + "é")
-    assert shown(other.run()) == (1, len(ALPHABET) + 1), "without a text it is shown at once"
+    assert shown(at.run()) == (1, len(ALPHABET) + 1) and text and page_state(at).written == text
     monkeypatch.setattr(shelf, "LISTED_FOR", 0.0)  # ten seconds later
-    found = asked(other, "generate", tokens="1,2", max_new_tokens=1, version=version)
-    assert found.status_code == 409 and "load the page again" in found.json()["error"]
-    for _ in range(2):
-        assert shown(at.run()) == (2, len(ALPHABET)) and "Shakespeare" in titles(at)
-    text = page_state(at).written
-    go(at, "Generate")
-    open_folds(go(at, "Masks"))
-    assert text and page_state(at).written == text and shown(at) == (2, len(ALPHABET))
-    show_text(at, [])
-    assert shown(at.run()) == (1, len(ALPHABET) + 1) and "Another" in titles(at)
+    found = asked(at, "generate", tokens="1,2", max_new_tokens=1, version=version)
+    assert found.status_code == 409 and "replaced by another version" in found.json()["error"]
+    assert "Another" in titles(at.run())
 
 
 @pytest.mark.parametrize("page", ["Generate", "Attention"])

@@ -10,7 +10,7 @@ import { Shell } from "../../transformer/frontend/page/shell.js";
 const VIEWS = { Attention: AttentionView, Generate: GenerationView, Inside: InsideView };
 const { models } = await new Api({}).json("models");
 const hostOf = (title) => ({
-  page: { title, sentence: "" }, views: VIEWS, answers: new HttpAnswers(),
+  page: { title, sentence: "" }, views: VIEWS, answers: new HttpAnswers({ replaced: (name) => shell.reopen(name) }),
   catalogue: models.map((model) => ({ ...model, group: "" })),
   navigate: (other) => shell.update(hostOf(other)),
   changed: (_, { text }) => (document.body.dataset.read = text ? text.tokens.join() : "nothing"),

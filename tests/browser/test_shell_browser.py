@@ -8,9 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import uvicorn
 
-from tests.browser.attention_page import type_prompt, until
+from tests.browser.attention_page import head, instrument, type_prompt, until
 from tests.browser.servers import ROOT
-from tests.tiny_models import save_chatty
+from tests.tiny_models import save_chatty, save_tiny
 from transformer import load_checkpoint
 from transformer.api.model_library import Library
 from transformer.api.serve import application
@@ -26,12 +26,19 @@ PAGE = """<!doctype html>
 
 
 @pytest.fixture(scope="module")
-def api(tmp_path_factory):
-    """The address of the API, which two shipped models answer, and one that reads its prompts in a chat template."""
+def folder(tmp_path_factory):
+    """Two shipped models, one that reads its prompts in a chat template, and a tiny one."""
     folder = tmp_path_factory.mktemp("checkpoints")
     save_chatty(folder)
+    save_tiny(folder, "tiny", title="Tiny")
     for name in ("stories", "number-words-en-es"):
         (folder / name).symlink_to(ROOT / "checkpoints" / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def api(folder):
+    """The address of the API that these models answer."""
     server = uvicorn.Server(uvicorn.Config(application(Library(folder)), port=0, log_level="error"))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
     thread.start()
@@ -122,6 +129,26 @@ def test_what_failed_for_the_moment_is_tried_again(api, page, browser_errors):
     page.unroute("**/api/tokens*")
     meanwhile(lambda: page.evaluate("document.body.dataset.read") != before)
     expect(problem).to_have_count(0)
+    browser_errors.clear()  # which were provoked
+
+
+def test_a_page_goes_on_with_the_new_files_of_a_model_and_loses_nothing_that_was_typed(
+    api, page, folder, browser_errors
+):
+    page.route("**/api/weights*", lambda route: route.abort())  # so that the server computes
+    page.goto(f"{api}page?model=tiny&prompt=To+be&written=2.3&scope=all&layer=1&head=1")
+    page.wait_for_selector(SHOWN)
+    heads = head(page, "\\d", "\\d")
+    save_tiny(folder, "tiny", title="Tiny", n_layers=1)
+    head(page, 0, 0).click()
+    expect(page.locator(".shell-notices")).to_contain_text("Tiny was replaced by another version")
+    expect(heads).to_have_count(2)
+    assert parse_qs(urlsplit(page.url).query)["written"] == ["2.3"]
+    save_tiny(folder, "tiny", title="Tiny", n_layers=3)
+    type_prompt(page, "No one")
+    expect(heads).to_have_count(6)
+    expect(instrument(page)).to_contain_text("“e” looks at")
+    expect(page.locator(".problem:visible")).to_have_count(0)
     browser_errors.clear()  # which were provoked
 
 

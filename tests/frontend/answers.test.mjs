@@ -19,6 +19,7 @@ globalThis.fetch = async (url, options) => {
   const { pathname, searchParams } = /** @type {URL} */ (url);
   const path = pathname.replace("/api/", "");
   asked.push({ path, query: Object.fromEntries(searchParams), own: headers["HeadsUp-Model"] });
+  if (searchParams.get("version") === "old") return Response.json({ error: "It has been replaced." }, { status: 409 });
   if (path === "models/gone") return Response.json({ error: "There is no model “gone”." }, { status: 404 });
   return Response.json(path === "tokens" ? { tokens: [5], labels: ["x"], unknown: [] } : model);
 };
@@ -44,6 +45,22 @@ test("the key of an own model goes in a header, and what isn't there is said", a
   await assert.rejects(answers.open("gone"), (error) => error instanceof ApiError && /no model “gone”/.test(error.message));
   await assert.rejects(answers.open("gone"));
   assert.equal(asked.filter(({ path }) => path === "models/gone").length, 2); // it may be there by now
+});
+
+test("a model that was replaced is forgotten, and that is told once; who asks the old version gets no answer", async () => {
+  model = { ...described, version: "old" };
+  const replaced = [];
+  const answers = new HttpAnswers({ replaced: (name) => replaced.push(name) });
+  const one = await answers.open("stories");
+  let settled = 0;
+  for (const asking of [one.read("a", "plain"), one.apiOf({}, { computed: () => {} }).json("masked")]) Promise.resolve(asking).finally(() => settled++);
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  model = described;
+  const other = await answers.open("stories");
+  assert.deepEqual([replaced, settled, other.version], [["stories"], 0, "7"]);
+  one.read("a", "plain");
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  assert.deepEqual([replaced, await answers.open("stories")], [["stories"], other]);
 });
 
 test("a text is read in this browser where it has the tokenizer; of a small vocabulary all words are named", async () => {

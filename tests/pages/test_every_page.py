@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def shows_something(at, page):
     """Whether what the page is about has been computed, of the whole prompt."""
-    length = len(at.session_state["text"].tokens) if page in ("Attention", "Inside") else 0
+    length = len(at.session_state["session"].text.tokens) if page in ("Attention", "Inside") else 0
     if page == "Generate":
         ahead = app.writing(at).tensors
         return len(ahead["drawn"]) == 1 and np.isfinite(ahead["logits"]).all() and 0 < ahead["probability"][0] < 1
@@ -29,10 +29,10 @@ def shows_something(at, page):
         return len(app.outline(at).tensors["next"]) == length and looked_at(at)["open"] == ""
     if page == "What if":
         found = app.shown(at)["about"]
-        return found["hasParts"] and len(found["side"]["tokens"]) == len(at.session_state["text"].tokens)
+        return found["hasParts"] and len(found["side"]["tokens"]) == len(at.session_state["session"].text.tokens)
     if page == "Masks":
-        return app.given(at)["shown"] == min(len(at.session_state["text"].tokens), 32)
-    return len(app.given(at)["text"]["read"]) == len(at.session_state["text"].tokens)
+        return app.given(at)["shown"] == min(len(at.session_state["session"].text.tokens), 32)
+    return len(app.given(at)["text"]["read"]) == len(at.session_state["session"].text.tokens)
 
 
 @every_page

@@ -105,7 +105,7 @@ class Responder:
         except CheckpointError as error:
             raise ApiError(503, f"The model can't be opened: {error}", "model", retry_after=5) from None
         if query.version is not None and query.version != model.version:
-            raise ApiError(409, "The model has been replaced by another version; load the page again.", "version")
+            raise ApiError(409, "The model has been replaced by another version; ask without one.", "version")
         return model
 
     async def readable_models(self) -> int:

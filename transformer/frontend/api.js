@@ -13,6 +13,7 @@ import { anyOf } from "./signals.js";
 const LONGEST_ADDRESS = 7_500; // characters of parameters; what is longer is sent as a body
 const TRIES = 3; // of a question that couldn't be answered for want of a connection, or of room
 const PAUSE_MS = 700; // before it is asked again, and twice that before the third time
+const REPLACED = 409; // the status of a question to a version of a model that another has replaced
 const OWN_HEADER = "HeadsUp-Model";
 const AWAY = "The server can't be reached just now. What is missing here comes when it is back.";
 const BROKEN = "The connection has broken off. Writing goes on when it is back.";
@@ -48,10 +49,12 @@ export class Api {
 
   /**
    * @param {Parameters} about what every question has: model, version, tokens, …
-   * @param {{ token?: string | null, base?: URL }} [options] token: of an own model; base: where the API is
+   * @param {{ token?: string | null, base?: URL, replaced?: (() => void) | null }} [options] token: of an own model; base: where the API
+   *   is; replaced: told that the model has another version by now: who asks goes on with that, and gets no answer here
    */
-  constructor(about, { token = null, base = new URL("api/", document.baseURI) } = {}) {
+  constructor(about, { token = null, base = new URL("api/", document.baseURI), replaced = null } = {}) {
     Object.assign(this, { about, token, base });
+    this.replaced = replaced;
     this.ending = new AbortController();
   }
 
@@ -66,7 +69,7 @@ export class Api {
   }
 
   /**
-   * Rejects with an ApiError, or, once it has ended, never settles.
+   * Rejects with an ApiError, or, once it has ended or its model was replaced, never settles.
    *
    * @param {string} path
    * @param {Parameters} [values]
@@ -120,6 +123,10 @@ export class Api {
       ? fetch(address, { headers, signal })
       : fetch(new URL(path, this.base), { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, signal, body: JSON.stringify(given({ ...this.about, ...values })) }));
     if (response.ok) return response;
+    if (response.status === REPLACED && this.replaced) {
+      this.replaced();
+      return new Promise(() => {});
+    }
     const { error, parameter } = await response.json().catch(() => ({}));
     throw new ApiError(error ?? `The server answered with ${response.status}.`, { parameter, isFinal: response.status < 500 && response.status !== 429 });
   }

@@ -25,11 +25,12 @@ export class BrowserFirstApi extends Api {
 
   /**
    * @param {import("./api.js").Parameters} about
-   * @param {{ token?: string | null, computed?: (sentence: string) => void }} options computed: is told who computes
+   * @param {{ token?: string | null, base?: URL, replaced?: (() => void) | null, computed?: (sentence: string) => void }} options as `Api` has
+   *   them; computed: is told who computes
    */
-  constructor(about, { token = null, computed = () => {} }) {
-    super(about, { token });
-    this.key = JSON.stringify([about.model, about.version, token]);
+  constructor(about, { computed = () => {}, ...options }) {
+    super(about, options);
+    this.key = JSON.stringify([about.model, about.version, this.token]);
     this.computed = computed;
   }
 

@@ -110,8 +110,7 @@ def open_page(
     st.set_page_config(
         page_title=f"{title} · HeadsUp", page_icon=ICON, layout="wide", initial_sidebar_state="collapsed"
     )
-    begun: Text | None = st.session_state.get("text")
-    library.begin_run(keep=begun.model if begun and begun.written else None)
+    library.begin_run()
     training.store_result()
     session_restore.find_record()
     try:
@@ -127,7 +126,7 @@ def open_page(
     tokens, source = read_prompt(name, prompt, current.reads)
     interventions = possible(current.changes, config)
     written = current.written if tokens and all(token < config.vocab_size for token in current.written) else ()
-    text = st.session_state["text"] = Text(library.opened(name), tokens or (), source, written, interventions)
+    text = Text(library.opened(name), tokens or (), source, written, interventions)
     st.session_state["session"] = Session(
         _clamped(current, text.model), text, theme(), name, config, prompt, tokens, source, interventions
     )

@@ -53,7 +53,7 @@ let root;
 let tell;
 /** @type {HTMLElement | null} where a lesson's step shows a view */
 let stepPlace = null;
-const answers = new HttpAnswers({ isOwn: (name) => page.own.includes(name) });
+const answers = new HttpAnswers({ isOwn: (name) => page.own.includes(name), replaced: (name) => shown?.shell.reopen(name) });
 
 /** @param {{ key: string, data: Page, parentElement: HTMLElement, setStateValue: Setter, setTriggerValue: Setter }} component */
 export async function mountShell({ key, data, parentElement, setStateValue, setTriggerValue }) {

@@ -27,7 +27,7 @@ from transformer.inference import context_windows
 torch.set_num_threads(1)
 
 _SEEN: ContextVar[dict[str, OpenModel] | None] = ContextVar("models_seen", default=None)
-"""Each run of a page has a thread, and so a context, of its own."""
+"""The models that a run of a page has opened; each has a thread, and so a context, of its own. None outside of one."""
 
 
 def shared() -> Library:
@@ -46,12 +46,7 @@ def catalogue() -> tuple[CheckpointEntry | UnreadableCheckpoint, ...]:
 def usable() -> dict[str, CheckpointEntry]:
     """The checkpoints that can be picked, by name: everybody's, those of links, and the visitor's own."""
     there = {entry.name: entry for entry in catalogue() if entry.problem is None}
-    seen = {
-        name: CheckpointEntry(name, FOLDER / name, model.checkpoint.card, model.checkpoint.model.config)
-        for name, model in _seen().items()
-        if not model.is_own
-    }
-    return there | seen | shared_models() | own_models()
+    return there | shared_models() | own_models()
 
 
 def rungs(group: str) -> dict[str, CheckpointEntry]:
@@ -59,9 +54,9 @@ def rungs(group: str) -> dict[str, CheckpointEntry]:
     return {name: entry for name, entry in sorted(usable().items()) if entry.card.group == group}
 
 
-def begin_run(keep: OpenModel | None = None) -> None:
-    """From here on, see models as they are now; all but the one to `keep`, whose text is on the page."""
-    _SEEN.set({keep.name: keep} if keep and not keep.is_own else {})
+def begin_run() -> None:
+    """From here on, see models as they are now."""
+    _SEEN.set({})
 
 
 def opened(name: str) -> OpenModel:
@@ -69,7 +64,9 @@ def opened(name: str) -> OpenModel:
 
     Raises: CheckpointError if it can't be opened.
     """
-    seen = _seen()
+    seen = _SEEN.get()
+    if seen is None:
+        seen = {}
     if name not in seen:
         if is_own(name):
             seen[name] = _own(name)
@@ -120,12 +117,6 @@ def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:
 def window_start(name: str, length: int) -> int:
     """Where that window of a text of so many tokens begins."""
     return context_windows.window_start(length, config(name).context_length)
-
-
-def _seen() -> dict[str, OpenModel]:
-    """The models that this run of a page has asked for, as they were then; outside of one, none."""
-    seen = _SEEN.get()
-    return {} if seen is None else seen
 
 
 def _waiting() -> contextlib.AbstractContextManager:

@@ -60,7 +60,7 @@ export class GenerationView {
     if (isRestored && !isReloaded) tree.restore(idsIn(written)); // a link's, or a lesson's
     else if (!isKnown && before?.prompt === prompt) tree.restore(before.ids); // the same prompt, and the model is changed otherwise
     else if (!isKnown) tree.restore(idsIn(written));
-    if (codes && !isKnown && (isRestored || !before)) branchesIn(codes, tree, about.vocabulary); // beside the text on screen
+    if (codes && !isKnown && (isRestored || before?.prompt !== prompt)) branchesIn(codes, tree, about.vocabulary); // beside the text on screen
     before = { prompt, session, count, ids: this.idsOf(tree) };
     this.show(tree);
     const goal = tree === this.instrument.tree ? this.instrument.goal : null; // as where the server has come back, and knows nobody

@@ -43,10 +43,14 @@ const OWN = "own"; // what requests call a visitor's own model, whose key goes i
 
 /** Over HTTP; of a small model this tab computes what follows the first picture. @implements {Answers} */
 export class HttpAnswers {
-  /** @param {{ base?: URL, isOwn?: (name: string) => boolean }} [options] base: where the API is */
-  constructor({ base = undefined, isOwn = () => false } = {}) {
+  /**
+   * @param {{ base?: URL, isOwn?: (name: string) => boolean, replaced?: (name: string) => void }} [options] base: where the API is;
+   *   replaced: told of a model that has another version than the opened one, which has been forgotten
+   */
+  constructor({ base = undefined, isOwn = () => false, replaced = () => {} } = {}) {
     this.base = base;
     this.isOwn = isOwn;
+    this.replaced = replaced;
     /** @type {Map<string, Promise<Model>>} */
     this.opened = new Map();
   }
@@ -54,16 +58,21 @@ export class HttpAnswers {
   /** @param {string} name @returns {Promise<Model>} */
   open(name) {
     if (!this.opened.has(name)) {
-      const opening = this.begin(name);
+      const opening = this.begin(name, () => {
+        if (this.opened.get(name) !== opening) return; // one of several questions has said so
+        this.opened.delete(name);
+        this.replaced(name);
+      });
       this.opened.set(name, opening);
       opening.catch(() => this.opened.delete(name));
     }
     return this.opened.get(name);
   }
 
-  async begin(name) {
+  /** @param {string} name @param {() => void} replaced */
+  async begin(name, replaced) {
     const isOwn = this.isOwn(name);
-    const options = { token: isOwn ? name : null, base: this.base };
+    const options = { token: isOwn ? name : null, base: this.base, replaced };
     const called = isOwn ? OWN : name;
     const { version, about, card, tokenizer, file_name: fileName, in_browser: isSmall, is_large: isLarge } = await new Api({}, options).json(`models/${encodeURIComponent(called)}`);
     const asked = { model: called, version: isOwn ? null : version };

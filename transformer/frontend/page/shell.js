@@ -51,6 +51,7 @@ import { ViewSlot, apiOf } from "./view_slot.js";
  */
 
 const AGAIN_MS = 5000; // after which what failed for the moment is tried again
+const REOPEN_MS = 1000; // after which a replaced model is opened anew: while a new version is rolled out, servers may differ
 
 /** What becomes of a prompt, by the model's architecture. */
 const READ = {
@@ -66,7 +67,7 @@ export class Shell {
   /** @type {HTMLElement} */ place;
   /** @type {Model | null} */ model = null;
   /** @type {{ model: Model, text: PageText } | null} */ lastRead = null; // what could be read last
-  /** @type {string | null} */ replaced = null; // what is said of a link's model that isn't here
+  /** @type {string | null} */ replaced = null; // what is said of a link's model that isn't here, or that has another version
 
   /** @param {HTMLElement} parent @param {ShellHost} host */
   constructor(parent, host) {
@@ -189,6 +190,16 @@ export class Shell {
     if (!other) throw new ApiError("There is no model here.");
     this.replaced = `There is no model “${this.modelName.slice(0, 40)}” here; ${other.title} is shown.`;
     this.state.set({ model: other.name });
+  }
+
+  /** The files of a model that was opened have been replaced: go on with the new ones. @param {string} name */
+  reopen(name) {
+    const { title } = this.host.catalogue.find((model) => model.name === name) ?? { title: name };
+    this.replaced = `${title} was replaced by another version, which is shown now.`;
+    this.reopening ??= setTimeout(() => {
+      this.reopening = undefined;
+      if (this.root.isConnected) this.show();
+    }, REOPEN_MS);
   }
 
   /** @param {object} turn @param {Model | null} model @param {PageText | null} text */

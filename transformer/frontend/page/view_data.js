@@ -27,10 +27,10 @@ import { kindOf, readPrompt } from "./text_reading.js";
  * @property {Record<string, any>} about
  * @property {Choice[]} [choices]
  * @property {string[]} [notes] sentences below the view's heading
- * @property {Record<string, Model>} [models] those that the view asks by itself, by name
+ * @property {Record<string, Model>} models those that the view shows, by name
  * @property {boolean} [saysChanges] whether the view says what is changed, so that the page needn't
  *
- * @typedef {Omit<ViewData, "view">} ViewInput
+ * @typedef {Omit<ViewData, "view" | "models"> & { models?: Model[] }} ViewInput models: others than the page's
  *
  * @typedef {{ open: (name: string) => Promise<Model>, catalogue: ListedModel[] }} Others the other models there are
  *
@@ -87,9 +87,9 @@ export const needsModel = (page) => !Object.hasOwn(WITHOUT_MODEL, page);
  * @returns {Promise<ViewData>}
  */
 export async function viewData(page, state, model, text, others = NO_OTHERS) {
-  if (!needsModel(page)) return { view: page, ...WITHOUT_MODEL[page](model, text) };
   const view = page === "Generate" && model.about.config.architecture === "encoder-only" ? "Filling" : page;
-  return { view, ...(await WITH_MODEL[view](model, state, text, others)) };
+  const { models = [], ...input } = needsModel(page) ? await WITH_MODEL[view](model, state, text, others) : WITHOUT_MODEL[page](model, text);
+  return { view, ...input, models: Object.fromEntries([...(model ? [model] : []), ...models].map((each) => [each.name, each])) };
 }
 
 /** Layer and head to show first. @param {Model} model @param {string | null} kind */

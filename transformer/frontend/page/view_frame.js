@@ -26,8 +26,8 @@ const AGAIN_MS = 5000; // after which a request that failed for the moment is ma
 
 export class ViewFrame {
   /** @type {ApiOf} */ apiOf;
-  /** @type {string} */ shown; // the request and all that is said of it, as JSON
-  /** @type {Record<string, import("./answers.js").Model>} */ models = {}; // that the view asks by itself, by name
+  /** @type {string} */ shown; // the request, all that is said of it, and the versions of its models, as JSON
+  /** @type {Record<string, import("./answers.js").Model>} */ models = {}; // that the view shows, by name
   /** @type {Api} */ api;
 
   /**
@@ -58,7 +58,7 @@ export class ViewFrame {
    */
   show(request, about, apiOf) {
     this.apiOf = apiOf;
-    const given = JSON.stringify([request, about]);
+    const given = JSON.stringify([request, about, Object.values(this.models).map(({ name, version }) => [name, version])]);
     if (given === this.shown) this.view.draw();
     else this.begin(request, about, given);
   }

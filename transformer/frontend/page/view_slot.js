@@ -45,7 +45,7 @@ export class ViewSlot {
       put(note, sentence);
       return note;
     });
-    this.frame.models = data.models ?? {};
+    this.frame.models = data.models;
     this.frame.show(data.request, data.about, apiOf);
   }
 

@@ -43,7 +43,7 @@ export async function whatIfData(model, state, text, around) {
   const asked = { model, state, text, ...around };
   const ladders = Object.keys(LADDERS).filter((which) => rungsOf(which, around.catalogue).length);
   const offered = Object.entries(QUESTIONS).filter(([name]) => name !== "ladder" || ladders.length || question === name);
-  const { about, choices = [], models = [] } = await { ablation, patching, comparison, ladder }[question](asked);
+  const { about, choices = [], models } = await { ablation, patching, comparison, ladder }[question](asked);
   const sampling = { temperature: Number(state.get("temperature") ?? 0.8), top_k: Number(state.get("top_k")) || null, top_p: Number(state.get("top_p")) || null, seed: Number(state.get("seed") ?? 1) };
   return {
     request: { tokens: text.tokens.join(), source: text.source.join() || null, changes: text.changes },
@@ -52,7 +52,7 @@ export async function whatIfData(model, state, text, around) {
       isCausal: isCausal(model), interventions: (text.changes ?? "").split("!").filter(Boolean).map((code) => ({ code, words: inWords(code) })), ...about,
     },
     choices: [choiceOf("question", "Question", question, offered, ["token", "own_token", "other_token"]), ...choices],
-    models: Object.fromEntries([model, ...models].map((each) => [each.name, each])), saysChanges: question === "ablation" || question === "patching", // below their pictures, which stay where they are
+    models, saysChanges: question === "ablation" || question === "patching", // below their pictures, which stay where they are
   };
 }
 
