@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import math
 import os
 import subprocess
 import sys
@@ -33,6 +32,7 @@ from .training.loop import NotFiniteError, StepReport
 from .training.objectives import Objective, TaskObjective, TextObjective
 from .training.plan import plan_of
 from .training.presets import PRESETS, RUNGS, Preset
+from .training.text_baselines import bits_per_byte
 from .training.trainer import Trainer
 
 SHIPPED = Path(__file__).parent.parent / "checkpoints"
@@ -73,6 +73,10 @@ def _trained(preset: Preset, options: argparse.Namespace, folder: Path, **watch:
         if not execution.is_main:
             return None
         checkpoint = trainer.checkpoint()
+        card, objective = checkpoint.card, plan.objective
+        if isinstance(objective, TextObjective) and card.validation_loss is not None:
+            bits = bits_per_byte(objective.corpus, objective.tokenizer, card.validation_loss)
+            card.training["bits_per_byte"] = {name: round(figure, 4) for name, figure in bits.items()}
         save_checkpoint(options.checkpoints / preset.name, checkpoint, dtype=torch.float16)
         return checkpoint.card
 
@@ -144,11 +148,12 @@ def _evaluate(options: argparse.Namespace) -> None:
     _, validation = corpus.split()
     tokens = checkpoint.tokenizer.encode(validation)
     loss = evaluate_loss(checkpoint.model, tokens)
-    bits = loss * (len(tokens) - 1) / math.log(2) / len(validation.encode())
+    bits = {name: f"{figure:.4f}" for name, figure in bits_per_byte(corpus, checkpoint.tokenizer, loss).items()}
     each = "character" if len(tokens) == len(validation) else "token"
     print(
-        f"{options.name}: {loss:.4f} nats per {each}, {bits:.4f} bits per byte, over {len(validation):,} characters of "
-        f"{corpus.source.title}, in windows of {checkpoint.model.config.context_length}"
+        f"{options.name}: {loss:.4f} nats per {each}, {bits['model']} bits per byte, over {len(validation):,} "
+        f"characters of {corpus.source.title}, in windows of {checkpoint.model.config.context_length}. The best bigram "
+        f"table takes {bits['bigram']} bits per byte; after the training part, xz {bits['xz']} and gzip {bits['gzip']}."
     )
 
 

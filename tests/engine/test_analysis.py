@@ -1,7 +1,9 @@
 """Tests measures of attention, of heads and of a loss, with numbers that people can check by hand."""
 
+import dataclasses
 import itertools
 import math
+import random
 
 import numpy as np
 import pytest
@@ -10,10 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.helpers import tiny_model
-from transformer import MEASURES, causal_mask, head_measures, load_corpus, score_arithmetic, token_statistics
+from transformer import MEASURES, Tokenizer, causal_mask, head_measures, load_corpus, score_arithmetic, token_statistics
+from transformer.data.corpora import SOURCES, Corpus
 from transformer.inference.pattern_pooling import HIDDEN, pool, quantise
-from transformer.training.bigram_baseline import SMOOTHING, bigram_loss
 from transformer.training.objectives import TextObjective
+from transformer.training.text_baselines import SMOOTHING, bigram_loss, bits_per_byte
 
 
 @given(st.lists(st.floats(-30, 30, width=32) | st.sampled_from([1.0, -math.inf, 500.0]), min_size=1, max_size=8))
@@ -54,8 +57,11 @@ class TestBigramLoss:
         """0 is followed by 1 three times and by 0 once; 1 by 0 three times. Held out: 0 1, 1 1."""
         train, validation = bigram_loss([0, 1, 0, 1, 0, 0, 1, 0], [0, 1, 1], vocab_size=2)
         assert train == pytest.approx(-(3 * math.log(3 / 4) + math.log(1 / 4)) / 7)
-        after_0, after_1 = (3 + SMOOTHING) / (4 + 2 * SMOOTHING), SMOOTHING / (3 + 2 * SMOOTHING)
+        after_0 = (3 + 2 * 4 / 9) / (4 + 2)  # two kinds of tokens come after 0, and one after 1
+        after_1 = (0 + 1 * 4 / 9) / (3 + 1)
         assert validation == pytest.approx(-(math.log(after_0) + math.log(after_1)) / 2)
+        often = math.log((3 + SMOOTHING) / (4 + 2 * SMOOTHING))
+        assert bigram_loss([0, 1, 0, 1, 0, 0, 1, 0], [0, 1], vocab_size=2)[1] == pytest.approx(-often)
         assert bigram_loss([0, 0, 0], [2, 1], vocab_size=3)[1] == pytest.approx(math.log(3))  # 2 was never met
         objective = TextObjective(load_corpus("python-manual"), 8, 1, 0)
         losses = bigram_loss(objective.train, objective.validation, objective.tokenizer.vocab_size)
@@ -65,6 +71,19 @@ class TestBigramLoss:
     def test_what_has_no_pairs_of_the_vocabulary_is_refused(self, parts):
         with pytest.raises(ValueError, match=r"at least two tokens|between 0 and 2"):
             bigram_loss(*parts, vocab_size=3)
+
+
+@pytest.mark.parametrize("vocab_size", [None, 320])
+def test_bits_per_byte_are_the_same_however_a_text_is_cut_and_repetition_is_seen_by_who_remembers_it(vocab_size):
+    """Noise of 16 letters, and held out the same again, at a distance that xz remembers and gzip doesn't."""
+    noise = "".join(random.Random(0).choices("abcdefghijklmnop", k=40_000))
+    corpus = Corpus(dataclasses.replace(SOURCES["python-manual"], train_fraction=0.5), noise * 2)
+    tokenizer = Tokenizer.of_bytes(noise, vocab_size) if vocab_size else Tokenizer.of_characters(noise)
+    per_token = len(noise) / len(tokenizer.encode(noise))
+    bits = bits_per_byte(corpus, tokenizer, loss=3 * math.log(2) * per_token)
+    assert bits["model"] == pytest.approx(3, abs=1e-3)
+    assert bits["bigram"] == pytest.approx(4, abs=0.2)
+    assert bits["xz"] < 0.05 and bits["gzip"] > 4
 
 
 TEXT = torch.tensor([1, 2, 3, 1, 2, 3, 4])

@@ -97,6 +97,8 @@ def test_a_preset_is_trained_saved_and_measured(run, folder, tmp_path, monkeypat
     bits = measured * (len(validation) - 1) / math.log(2) / len(text.encode())
     each = "token" if vocab_size else "character"
     what = f"{measured:.4f} nats per {each}, {bits:.4f} bits per byte, over {len(text):,} characters of A small text"
+    assert card.training["bits_per_byte"]["model"] == pytest.approx(bits, abs=5e-3)
+    assert f"bigram table takes {card.training['bits_per_byte']['bigram']:.4f} bits per byte" in out
     assert out.startswith(f"tiny: {what}") and (len(validation) < len(text)) == (card.task == "next token") == bool(
         vocab_size
     )

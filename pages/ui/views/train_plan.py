@@ -9,10 +9,10 @@ import streamlit as st
 from transformer import TASKS, Corpus, ModelConfig, TrainingConfig, load_corpus
 from transformer.data.corpora import SOURCES
 from transformer.data.tasks import MASK, START
-from transformer.training.bigram_baseline import bigram_loss
 from transformer.training.objectives import Objective, TaskObjective, TextObjective
 from transformer.training.plan import TrainingPlan
 from transformer.training.presets import PRESETS
+from transformer.training.text_baselines import bigram_loss
 
 LONGEST_EXAMPLE = 24
 """Characters of a text that the model's card suggests as a prompt, where its context holds as many."""
