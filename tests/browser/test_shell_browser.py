@@ -10,6 +10,7 @@ import uvicorn
 
 from tests.browser.attention_page import head, instrument, type_prompt, until
 from tests.browser.servers import ROOT
+from tests.browser.test_accessibility import found
 from tests.tiny_models import save_chatty, save_tiny
 from transformer import load_checkpoint
 from transformer.api.model_library import Library
@@ -71,7 +72,7 @@ def test_a_page_asks_a_server_and_computes_what_follows_in_the_browser(api, page
 
     asked.clear()
     prompt = page.get_by_label("Prompt")
-    for text in ("Mary took the ball.", "Tom saw a zebra."):
+    for text in ("Mary took the ball.", "Tom ran, Mary ran."):
         prompt.fill(text)
         prompt.press("Enter")
     until(page, lambda: page.evaluate("document.body.dataset.read") == encoded("Mary took the ball."))
@@ -89,6 +90,74 @@ def test_a_page_asks_a_server_and_computes_what_follows_in_the_browser(api, page
     expect(page.get_by_role("heading", name="Inside", exact=True)).to_be_visible()
     page.wait_for_selector(SHOWN)
     until(page, lambda: "cross_attn" in parse_qs(urlsplit(page.url).query).get("inside", [""])[0])
+
+
+def test_the_words_that_may_come_next_are_offered_to_keys_and_to_touch(api, page):
+    page.goto(f"{api}page?model=stories&prompt=Tom+ran+to+the+park.")
+    page.wait_for_selector(SHOWN)
+    prompt, words = page.get_by_label("Prompt"), page.get_by_role("listbox", name="Words that may come next")
+    heading = page.get_by_role("heading", name="Attention", exact=True)
+    box = heading.bounding_box()
+    prompt.fill("Mary went to the gard")
+    expect(words.get_by_role("option")).to_have_text(["garden"])
+    assert heading.bounding_box() == box
+    prompt.press("ArrowDown")
+    option = words.get_by_role("option", selected=True)
+    expect(prompt).to_have_attribute("aria-activedescendant", option.get_attribute("id"))
+    assert found(page) == []
+    prompt.press("Enter")
+    expect(prompt).to_have_value("Mary went to the garden ")
+    words.get_by_role("option", name=".").click()
+    expect(prompt).to_have_value("Mary went to the garden. ")
+    expect(prompt).to_be_focused()
+    prompt.press_sequentially("who h")
+    prompt.press("ArrowDown")
+    prompt.press("Enter")
+    expect(prompt).to_have_value("Mary went to the garden. who has ")
+    prompt.fill("")
+    few = words.get_by_role("option").count()
+    prompt.press("ArrowDown")
+    for _ in range(few - 1):
+        prompt.press("ArrowRight")
+    prompt.press("Enter")  # on the last, which stands for the others
+    until(page, lambda: words.get_by_role("option").count() > few)
+    prompt.press("Escape")  # from the words to the text, and from there to the page
+    expect(words).to_be_hidden()
+    expect(prompt).to_be_focused()
+    prompt.press("Escape")
+    expect(prompt).to_have_value("Tom ran to the park.")
+    expect(prompt).not_to_be_focused()
+
+    prompt.fill("Tom found ")
+    prompt.press("Enter")  # no word is chosen: the text is sent
+    until(page, lambda: parse_qs(urlsplit(page.url).query)["prompt"] == ["Tom found "])
+
+
+def test_slips_are_named_a_sentence_outside_the_grammar_is_called_that_and_an_empty_prompt_changes_nothing(api, page):
+    page.goto(f"{api}page?model=stories&prompt=")
+    picture, notices = page.get_by_test_id("attention"), page.locator(".shell-notices")
+    problem = page.get_by_role("alert").filter(visible=True)
+    expect(notices).to_contain_text("The prompt is empty")
+    expect(picture).to_contain_text("?")  # the first example
+
+    type_prompt(page, "Mary went to the gardn. Where is Mary?")
+    page.get_by_role("button", name="Write “garden” instead of “gardn”").click()
+    until(page, lambda: parse_qs(urlsplit(page.url).query).get("prompt") == ["Mary went to the garden. Where is Mary?"])
+    expect(picture).to_contain_text("garden")
+    expect(notices).to_be_hidden()
+
+    type_prompt(page, "Tom has gave the key.")
+    expect(notices).to_contain_text("never met sentences like “Tom has gave the key.”")
+    expect(notices).to_contain_text("After “has”, it knows “the”")
+    expect(picture).to_contain_text("gave")
+    notices.get_by_role("button", name="OK").click()
+    expect(notices).to_be_hidden()
+
+    type_prompt(page, "")
+    expect(notices).to_contain_text("The prompt is empty")
+    expect(notices).to_contain_text("“Tom has gave the key.”")
+    expect(picture).to_contain_text("gave")
+    expect(problem).to_have_count(0)
 
 
 def test_a_model_that_was_tuned_to_answer_reads_its_prompt_in_a_template_or_as_plain_text(api, page):

@@ -3,7 +3,7 @@ import { ApiError } from "../../transformer/frontend/api_error.js";
 import { HttpAnswers } from "../../transformer/frontend/page/answers.js";
 import { effectOf } from "../../transformer/frontend/page/changed_model.js";
 import { DEFAULT_MODEL } from "../../transformer/frontend/page/page_state.js";
-import { noticesOf, textOf } from "../../transformer/frontend/page/text_reading.js";
+import { noticesOf, sentenceIn, textOf } from "../../transformer/frontend/page/text_reading.js";
 import { viewData } from "../../transformer/frontend/page/view_data.js";
 /** @import { PageState } from "../../transformer/frontend/page/page_state.js" */
 
@@ -23,7 +23,7 @@ export async function shownPage(page, state, own, isDrawn, catalogue) {
     const data = isDrawn ? await viewData(page, state, model, effect?.overflows ? { ...text, changes: null } : text, { open: (name) => answers.open(name), catalogue }) : null;
     const { isOwn, name, version } = model;
     const request = { model: isOwn ? "own" : name, version: isOwn ? null : version, ...data?.request };
-    const notices = [...(effect?.overflows ? [effect.sentence] : []), ...noticesOf(model, state, text), ...(data?.notes ?? [])];
+    const notices = [...(effect?.overflows ? [effect.sentence] : []), ...noticesOf(model, state, text).map(sentenceIn), ...(data?.notes ?? [])];
     const { models, ...rest } = data ?? {}; // which the view asks by itself
     return { ...rest, request, effect: effect?.sentence ?? null, notices, problem: "" };
   } catch (error) {

@@ -30,6 +30,7 @@ from .stories import (
     tell,
     written,
 )
+from .story_grammar import Rules, story_rules
 from .tokenizers import Tokenizer
 
 PAD, START, END, MASK = "[pad]", "[start]", "[end]", "[mask]"
@@ -72,6 +73,8 @@ class Task(ABC):
     architecture: Architecture
     ends = True
     """Whether the model ends its answer with `[end]`."""
+    grammar: Rules | None = None
+    """Of each symbol, the right-hand sides that may stand for it, for a task whose texts are sentences."""
     takes_any_text = False
     """Whether `problem` never finds anything: unknown pieces of a text are named elsewhere."""
     longest: int
@@ -281,6 +284,7 @@ class Stories(Task):
     summary = "Reads a short story and answers a question: who has what, who is where, who gave what to whom."
     language = "English"
     architecture = "decoder-only"
+    grammar = story_rules()
     takes_any_text = True
     longest = MOST_FACTS * LONGEST_FACT + MOST_QUESTIONS * (LONGEST_QUESTION + 1) + 1
 

@@ -14,8 +14,10 @@ from safetensors.torch import save
 from ..checkpoints.checkpoint import Checkpoint
 from ..checkpoints.model_card import ModelCard
 from ..config import ModelConfig
+from ..data.story_grammar import NEW, Rules, within
+from ..data.tasks import TASKS
 from ..data.token_names import kinds_of
-from ..data.tokenizers import Tokenizer
+from ..data.tokenizers import NEW_WORD, Tokenizer
 from ..inference.attention_outline import has_scores, names_around, position_bias
 from ..inference.circuits import circuits_of
 from ..inference.head_measures import MEASURES
@@ -55,7 +57,7 @@ def about_model(config: ModelConfig, tokenizer: Tokenizer, card: ModelCard, *, n
     `config`; `equations`; `tensors`, the fields of `TensorInfo` for a text and a source of one token each; `stacks`;
     `attentions`, by kind and in the order of `attention_modules`, what an overview says of it; `circuits` by module;
     `measures`; `rounding` of what the browser computes with; `kinds`, what tokens are called, where `names` are wanted;
-    `card`; and `norms`, which a circuit takes into account.
+    `card`; `grammar` of the texts, if the model's task has one; and `norms`, which a circuit takes into account.
     """
     kinds = attention_modules(config)
     return {
@@ -68,6 +70,7 @@ def about_model(config: ModelConfig, tokenizer: Tokenizer, card: ModelCard, *, n
         "measures": [dataclasses.asdict(measure) for measure in MEASURES],
         "rounding": rounding_of(torch.float32),
         "kinds": kinds_of(tokenizer, range(tokenizer.vocab_size) if names else ()),
+        "grammar": _grammar_of(tokenizer, card),
         "norms": {"before": config.norms_before, "added": config.norms_what_is_added, "last": config.has_final_norm},
         "card": {
             "title": card.title,
@@ -77,6 +80,14 @@ def about_model(config: ModelConfig, tokenizer: Tokenizer, card: ModelCard, *, n
             "mask_token_id": card.mask_token_id,
         },
     }
+
+
+def _grammar_of(tokenizer: Tokenizer, card: ModelCard) -> Rules | None:
+    task = TASKS.get(card.task)
+    if task is None or task.grammar is None:
+        return None
+    words = tokenizer.labels(range(tokenizer.vocab_size))
+    return within(task.grammar, [*words, *([NEW] if NEW_WORD.format(1) in words else [])])
 
 
 def about_card(card: ModelCard) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import { store, stored } from "../browser_storage.js";
 import { attribute, isComposing, node, untranslated } from "../dom.js";
 import { fitToText } from "../field_height.js";
+import { NextWords } from "./next_words.js";
 import { LONGEST_PROMPT } from "./page_state.js";
 
 const DRAFT = "headsup-draft"; // where the tab keeps what is typed instead of the prompt that is shown, over a reload
@@ -15,15 +16,21 @@ export class PromptLine {
   constructor(parent, type) {
     this.root = node("div", "shell-prompts", parent);
     const place = node("div", "shell-prompt", this.root);
-    this.field = Object.assign(node("textarea", "", place), { rows: 1, spellcheck: false, maxLength: LONGEST_PROMPT });
+    const typing = node("div", "shell-typing", place);
+    this.field = Object.assign(node("textarea", "", typing), { rows: 1, spellcheck: false, maxLength: LONGEST_PROMPT });
     attribute(this.field, "aria-label", "Prompt");
     this.fit = fitToText(this.field);
+    this.next = new NextWords(typing, this.field);
     this.field.addEventListener("input", () => {
       this.isEdited = true;
       this.store();
     });
     this.field.addEventListener("keydown", (event) => {
       if (isComposing(event)) return;
+      if (this.next.takes(event)) {
+        event.preventDefault();
+        return;
+      }
       if (event.key === "Escape") this.put(this.text);
       else if (event.key !== "Enter" || event.shiftKey) return;
       event.preventDefault();

@@ -3,20 +3,22 @@
 
 import { ApiError, sentenceOf } from "../api_error.js";
 import { changed, readChanges, stepsBefore } from "../changes.js";
-import { attribute, list, node, put } from "../dom.js";
+import { attribute, button, list, node, put } from "../dom.js";
 import { effectOf } from "./changed_model.js";
+import { corrected, grammarOf } from "./grammar.js";
 import { ModelMenu } from "./model_menu.js";
 import { MoreMenu } from "./more_menu.js";
-import { DEFAULT_MODEL, NotingReader, calledOf, pageState } from "./page_state.js";
+import { DEFAULT_MODEL, NotingReader, PageState, calledOf, pageState } from "./page_state.js";
 import { PromptLine } from "./prompt_line.js";
-import { UnreadableText, noticesOf, readPrompt, textOf } from "./text_reading.js";
+import { closestTo } from "./spelling.js";
+import { EmptyPrompt, UnreadableText, noticesOf, readPrompt, sentenceIn, textOf } from "./text_reading.js";
 import { needsModel, otherPromptOf, viewData } from "./view_data.js";
 import { ViewSlot, apiOf } from "./view_slot.js";
 /** @import { Answers, Model } from "./answers.js" */
 /** @import { Changes, Wish } from "../changes.js" */
 /** @import { MenuItem } from "./more_menu.js" */
-/** @import { PageState } from "./page_state.js" */
-/** @import { PageText, ReadText } from "./text_reading.js" */
+/** @import { Slip } from "./grammar.js" */
+/** @import { Notice, PageText, ReadText } from "./text_reading.js" */
 /** @import { Views } from "./view_slot.js" */
 
 /**
@@ -89,7 +91,7 @@ export class Shell {
     attribute(this.sentences, "role", "status");
     const ok = Object.assign(node("button", "", this.notices), { type: "button", textContent: "OK" });
     ok.addEventListener("click", () => this.dismissNotices());
-    /** @type {string[]} what is said of the view */
+    /** @type {Notice[]} what is said of the view */
     this.said = [];
     /** @type {Set<string>} notices that were read, as long as they would be shown */
     this.dismissed = new Set();
@@ -156,6 +158,7 @@ export class Shell {
       const model = usesModel ? await answers.open(this.modelName) : null;
       if (turn !== this.turn) return;
       this.model = model;
+      this.prompt.next.grammar = model && grammarOf(model.about);
       if (model) this.prompt.field.title = READ[model.about.config.architecture] ?? READ["decoder-only"];
       let problem = null;
       const text = model && (await textOf(model, reader).catch((error) => {
@@ -170,7 +173,7 @@ export class Shell {
       if (problem) throw problem;
       if (turn === this.turn) this.host.changed?.(this.state, { model, text });
     } catch (error) {
-      if (turn === this.turn) this.fail(error);
+      if (turn === this.turn) await this.fail(error);
     } finally {
       if (turn === this.turn) this.follow(); // something that was read may be another by now
     }
@@ -220,12 +223,13 @@ export class Shell {
   }
 
   /** @param {any} error */
-  fail(error) {
+  async fail(error) {
     this.place.dataset.state = "failed";
     this.showProblem(error);
     this.more.show(this.model, this.state, this.changes, null);
     this.host.changed?.(this.state, { model: this.model, text: null });
     this.tryAgain(error, () => this.show());
+    if (error instanceof EmptyPrompt) await this.showLastRead(error);
     if (!(error instanceof ApiError)) throw error;
   }
 
@@ -248,18 +252,23 @@ export class Shell {
       if (typed !== this.typed || turn !== this.turn) return;
       this.showProblem(error);
       this.tryAgain(error, () => typed === this.typed && this.type(text));
-      if (this.lastRead?.model === model) await this.showLastRead();
+      await this.showLastRead(error);
       if (!(error instanceof ApiError)) throw error;
     }
   }
 
-  /** What is shown is the last prompt that could be read. */
-  async showLastRead() {
-    const { model, text } = this.lastRead;
-    this.showNotices([`Shown below is the last prompt that could be read: “${text.prompt}”`]);
+  /** What is shown is the last prompt that could be read, or the first example where nothing was typed. @param {any} error why the present one can't be read */
+  async showLastRead(error) {
+    const { model, turn } = this;
+    const isEmpty = error instanceof EmptyPrompt;
+    if (isEmpty && model.card.examples.length && this.lastRead?.model !== model) this.lastRead = { model, text: await textOf(model, new PageState()) };
+    if (turn !== this.turn || this.lastRead?.model !== model) return;
+    const { text } = this.lastRead;
+    if (isEmpty) this.showProblem(null);
+    this.showNotices([`${isEmpty ? `${error.message} ` : ""}Shown below is the last prompt that could be read: “${text.prompt}”`]);
     if (!Object.hasOwn(this.host.views, this.page)) return;
     const data = await viewData(this.page, this.state, model, { ...text, isOutdated: true }, this.others);
-    if (model === this.model) this.slot.draw(data, apiOf(model));
+    if (turn === this.turn) this.slot.draw(data, apiOf(model));
   }
 
   /** The other models there are. */
@@ -340,15 +349,26 @@ export class Shell {
     this.problem.hidden = !error;
     if (!error) return;
     put(node("p", "", this.problem), sentenceOf(error));
-    const { words = [], known = null } = error instanceof UnreadableText ? error.read : /** @type {Partial<ReadText>} */ ({});
+    const { words = [], known = null, unknown = [] } = error instanceof UnreadableText ? error.read : /** @type {Partial<ReadText>} */ ({});
     if (words.length) put(node("p", "", this.problem), `It knows these words: ${words.map((word) => `“${word}”`).join(", ")}.`);
-    if (known === null) return;
-    const button = Object.assign(node("button", "act", this.problem), { type: "button" });
-    put(button, "Remove what is unknown");
-    button.addEventListener("click", () => {
-      this.prompt.put(known);
-      this.type(known);
-    });
+    const all = unknown.length ? Object.values(this.model.about.kinds).map(([label]) => label) : [];
+    const closest = new Map(unknown.map(({ text }) => [text, closestTo(text, all)]));
+    this.offerWords(this.problem, [...closest].flatMap(([typed, close]) => (close ? [{ typed, known: close }] : [])));
+    if (known !== null) button(this.problem, "Remove what is unknown", () => this.retype(known), { className: "act" });
+  }
+
+  /** Buttons for the words that were likely meant. @param {HTMLElement} parent @param {Slip[]} slips */
+  offerWords(parent, slips) {
+    for (const slip of slips) {
+      const words = `Write “${slip.known}” instead of “${slip.typed}”`;
+      button(parent, `${slip.known}?`, () => this.retype(corrected(this.prompt.field.value, slip)), { words, className: "act" });
+    }
+  }
+
+  /** @param {string} text */
+  retype(text) {
+    this.prompt.put(text);
+    this.type(text);
   }
 
   /** @param {ShellHost["offer"]} offer */
@@ -368,23 +388,24 @@ export class Shell {
     }
   }
 
-  /** @param {string[]} said what is said of the view, below what the host says */
+  /** @param {Notice[]} said what is said of the view, below what the host says */
   showNotices(said) {
     this.said = said;
-    const all = [...new Set([...(this.host.notices ?? []), ...said])];
-    this.dismissed = new Set(all.filter((sentence) => this.dismissed.has(sentence)));
-    const shown = all.filter((sentence) => !this.dismissed.has(sentence));
-    list(this.sentences, shown, (sentence) => {
-      const notice = node("p", "", null);
-      put(notice, sentence);
-      return notice;
+    const all = new Map([...(this.host.notices ?? []), ...said].map((notice) => [sentenceIn(notice), notice]));
+    this.dismissed = new Set([...all.keys()].filter((sentence) => this.dismissed.has(sentence)));
+    for (const sentence of this.dismissed) all.delete(sentence);
+    list(this.sentences, [...all.values()], (notice) => {
+      const line = node("p", "", null);
+      put(node("span", "", line), sentenceIn(notice));
+      if (typeof notice !== "string") this.offerWords(line, notice.slips);
+      return line;
     });
-    this.notices.hidden = !shown.length;
+    this.notices.hidden = !all.size;
   }
 
   dismissNotices() {
     const { notices = [], noticesRead = () => {} } = this.host;
-    this.dismissed = new Set([...notices, ...this.said]);
+    this.dismissed = new Set([...notices, ...this.said.map(sentenceIn)]);
     this.showNotices(this.said);
     this.more.button.focus();
     if (notices.length) noticesRead();

@@ -3,10 +3,12 @@
 import { ApiError } from "../api_error.js";
 import { changesOn, readChanges, withoutEffect } from "../changes.js";
 import { tokenizerFrom } from "../engine/tokenizer.js";
+import { grammarOf, strangeIn } from "./grammar.js";
 import { inWords } from "../intervention_codes.js";
 import { windowStart } from "../generation/view_params.js";
 /** @import { AboutModel } from "../engine/live_model.js" */
 /** @import { Model } from "./answers.js" */
+/** @import { Slip } from "./grammar.js" */
 /** @import { PageState, StateReader } from "./page_state.js" */
 
 /**
@@ -35,6 +37,8 @@ import { windowStart } from "../generation/view_params.js";
  * @property {boolean} [isOutdated] whether something else has been typed since, which can't be read
  *
  * @typedef {ReadPrompt & OfText} PageText
+ *
+ * @typedef {string | { sentence: string, slips: Slip[] }} Notice what is said, and words that it offers to correct
  */
 
 const MOST_WORDS = 60; // of a vocabulary that is listed
@@ -50,6 +54,16 @@ export class UnreadableText extends ApiError {
     this.read = read;
   }
 }
+
+/** There is nothing to read. */
+export class EmptyPrompt extends UnreadableText {
+  constructor() {
+    super(EMPTY);
+  }
+}
+
+/** @param {Notice} notice */
+export const sentenceIn = (notice) => (typeof notice === "string" ? notice : notice.sentence);
 
 /** @param {any} json a tokenizer.json @param {AboutModel} about */
 export function tokenizerOf(json, { card }) {
@@ -98,12 +112,12 @@ export function unknownSentence(unknown) {
  * @returns {Promise<ReadPrompt>}
  */
 export async function readPrompt({ about: { config, card }, read: readBy }, prompt, reads = "chat") {
-  if (!prompt) throw new UnreadableText(EMPTY);
+  if (!prompt) throw new EmptyPrompt();
   const read = await readBy(prompt, reads);
   const { tokens, unknown, problem = null, begin = 0 } = read;
   if (problem) throw new UnreadableText(problem, read);
   if (unknown.length) throw new UnreadableText(unknownSentence(unknown), read);
-  if (!tokens.length) throw new UnreadableText(EMPTY);
+  if (!tokens.length) throw new EmptyPrompt();
   const isTranslator = config.architecture === "encoder-decoder";
   const over = tokens.length - config.context_length;
   if (over > 0 && (isTranslator || config.architecture === "encoder-only")) { // an encoder has no newest tokens that would do
@@ -130,10 +144,12 @@ export async function textOf(model, state) {
   };
 }
 
-/** What a visitor should know of a text that was read. @param {Model} model @param {PageState} state @param {PageText} text @returns {string[]} */
-export function noticesOf({ about }, state, { tokens, source, written, changes }) {
+/** What a visitor should know of a text that was read. @param {Model} model @param {PageState} state @param {PageText} text @returns {Notice[]} */
+export function noticesOf({ about }, state, { prompt, tokens, source, written, changes }) {
   const { attentions, config } = about;
-  const notices = readChanges(state.get("changes"), about).problems;
+  const grammar = grammarOf(about);
+  /** @type {Notice[]} */
+  const notices = [...(grammar ? strangeIn(grammar, prompt) : []), ...readChanges(state.get("changes"), about).problems];
   const idle = changes ? withoutEffect(changes.split("!"), { tokens: tokens.length + written.length, source: source.length }) : [];
   if (idle.length) notices.push(`No effect on this text: ${idle.map(inWords).join("; ")}. The text is too short.`);
   const begin = windowStart(tokens.length, config.context_length);
