@@ -15,7 +15,7 @@ from transformer.data.corpora import CorpusSource
 from transformer.training import trainer
 from transformer.training.presets import Preset
 
-CORPUS = Corpus(CorpusSource("small", "A small text", "none", "public domain", 0.75), "abcdefg fedcb" * 60)
+CORPUS = Corpus(CorpusSource("small", "A small text", "English", "public domain", 0.75), "abcdefg fedcb. " * 60)
 PRESET = Preset(
     name="tiny",
     title="Tiny",

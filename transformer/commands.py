@@ -25,6 +25,7 @@ from .data.tokenizers import HALF
 from .frontend.site import write_site
 from .inference.generation import generate
 from .inference.sampling import Sampling
+from .inference.word_relations import RELATIONS, measure_relations
 from .output_pipe import CLOSED
 from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure_induction, measure_reading
 from .training.execution import Execution, check_alone, may_be_restarted, process_group
@@ -155,6 +156,13 @@ def _evaluate(options: argparse.Namespace) -> None:
         f"characters of {corpus.source.title}, in windows of {checkpoint.model.config.context_length}. The best bigram "
         f"table takes {bits['bigram']} bits per byte; after the training part, xz {bits['xz']} and gzip {bits['gzip']}."
     )
+    if each == "token" and corpus.source.language == "English":
+        for found in measure_relations(checkpoint.model, checkpoint.tokenizer, validation):
+            print(
+                f"{RELATIONS[found.relation]}: block {found.layer}, head {found.head} with {found.weight:.3f} of its "
+                f"attention; evenly spread, it would be {found.even:.3f} ({found.tokens:,} tokens)"
+            )
+            print(*(f"    {example}" for example in found.examples), sep="\n")
 
 
 def _task_in_words(checkpoint: Checkpoint, task: Task) -> str:

@@ -99,6 +99,7 @@ def test_a_preset_is_trained_saved_and_measured(run, folder, tmp_path, monkeypat
     what = f"{measured:.4f} nats per {each}, {bits:.4f} bits per byte, over {len(text):,} characters of A small text"
     assert card.training["bits_per_byte"]["model"] == pytest.approx(bits, abs=5e-3)
     assert f"bigram table takes {card.training['bits_per_byte']['bigram']:.4f} bits per byte" in out
+    assert ("a token looks at the one before it: block 0, head " in out) == bool(vocab_size)
     assert out.startswith(f"tiny: {what}") and (len(validation) < len(text)) == (card.task == "next token") == bool(
         vocab_size
     )

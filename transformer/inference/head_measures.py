@@ -56,14 +56,14 @@ def head_measures(pattern: Tensor, mask: Tensor, tokens: Tensor | None = None) -
         raise ValueError(f"A pattern {tuple(pattern.shape)} doesn't go with a mask {tuple(mask.shape)}{text}.")
     pattern = pattern.float()
     looks_ahead = bool(mask.triu(1).any())
-    targets = {"first": _first(query, key, pattern.device)} if tokens is None else _targets(tokens, looks_ahead)
+    targets = {"first": _first(query, key, pattern.device)} if tokens is None else targets_in(tokens, looks_ahead)
     measured = {name: _mean_weight(pattern, target & mask, target.any(-1).sum()) for name, target in targets.items()}
     measured["spread"] = _spread(pattern, mask)
     missing = pattern.new_full((len(pattern),), torch.nan)
     return torch.stack([measured.get(measure.name, missing) for measure in MEASURES], -1)
 
 
-def _targets(tokens: Tensor, looks_ahead: bool) -> dict[str, Tensor]:
+def targets_in(tokens: Tensor, looks_ahead: bool) -> dict[str, Tensor]:
     """The keys that each measure counts, by query: (query, key), boolean.
 
     looks_ahead: whether some query sees a later key.
