@@ -33,7 +33,7 @@ def write_tokenizer_cases(file: Path) -> None:
     assert len(examples) > 20
     by_content = {(CHECKPOINTS / name / "tokenizer.json").read_bytes(): name for name in examples}
     cases = [_cases(CHECKPOINTS / name, examples[name]) for name in by_content.values()]
-    text = "Zorp took the 🏀. Jean-Luc gave it to zorp. Where is O'Brien?"
+    text = "José took the 👨‍👩‍👧. Мария gave it to 小明. Where is O'Brien?"
     source = Path(__file__).read_text(encoding="utf-8")
     made = {
         "new-words": Tokenizer.of_sentences(

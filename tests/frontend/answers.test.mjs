@@ -66,7 +66,7 @@ test("a model that was replaced is forgotten, and that is told once; who asks th
 test("a text is read in this browser where it has the tokenizer; of a small vocabulary all words are named", async () => {
   model = { ...described, tokenizer };
   const { read } = await new HttpAnswers().open("stories");
-  assert.deepEqual(await read("Tom ran.", "plain"), { tokens: [0, 1, 2], labels: ["Tom", "ran", "."], unknown: [] });
+  assert.deepEqual(await read("Tom ran.", "plain"), { tokens: [0, 1, 2], labels: ["Tom", "ran", "."], new_words: [], unknown: [] });
   const unread = await read("Tom x ran y", "plain");
   assert.deepEqual([unread.tokens, unread.unknown.map(({ text, position }) => [text, position]), unread.known, unread.words], [[], [["x", 4], ["y", 10]], "Tom  ran ", ["Tom", "ran"]]);
   assert.equal(asked.length, 1);

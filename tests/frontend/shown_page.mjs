@@ -3,7 +3,7 @@ import { ApiError } from "../../transformer/frontend/api_error.js";
 import { HttpAnswers } from "../../transformer/frontend/page/answers.js";
 import { effectOf } from "../../transformer/frontend/page/changed_model.js";
 import { DEFAULT_MODEL } from "../../transformer/frontend/page/page_state.js";
-import { noticesOf, sentenceIn, textOf } from "../../transformer/frontend/page/text_reading.js";
+import { namedAfter, noticesOf, sentenceIn, textOf } from "../../transformer/frontend/page/text_reading.js";
 import { viewData } from "../../transformer/frontend/page/view_data.js";
 /** @import { PageState } from "../../transformer/frontend/page/page_state.js" */
 
@@ -17,8 +17,9 @@ import { viewData } from "../../transformer/frontend/page/view_data.js";
 export async function shownPage(page, state, own, isDrawn, catalogue) {
   try {
     const answers = new HttpAnswers({ isOwn: (name) => own.includes(name) });
-    const model = await answers.open(state.get("model") ?? DEFAULT_MODEL);
-    const text = await textOf(model, state);
+    const opened = await answers.open(state.get("model") ?? DEFAULT_MODEL);
+    const text = await textOf(opened, state);
+    const model = namedAfter(opened, text.read);
     const effect = text.changes ? await effectOf(model, text) : null;
     const data = isDrawn ? await viewData(page, state, model, effect?.overflows ? { ...text, changes: null } : text, { open: (name) => answers.open(name), catalogue }) : null;
     const { isOwn, name, version } = model;

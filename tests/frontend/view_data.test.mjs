@@ -21,10 +21,10 @@ function modelOf({ architecture = "decoder-only", context = 8, layers = 2, heads
       config: { architecture, context_length: context, vocab_size: 10, n_layers: layers, n_heads: heads, d_model: 4 }, attentions, tensors: [], equations: equations.map((name) => ({ name, dims: ["pos", "head", "d_head"] })),
       kinds: [...LETTERS].map((letter) => [letter, letter]), card: { start_tokens: isTranslator ? [9] : [], stop_tokens: [8], mask_token_id: mask },
     },
-    read: (text) => ({
-      tokens: [...text].map((letter) => LETTERS.indexOf(letter)), labels: [...text],
-      unknown: [...text].flatMap((letter, position) => (LETTERS.includes(letter) ? [] : [{ text: letter, position }])), ...more,
-    }),
+    read: (text) => {
+      const unknown = [...text].flatMap((letter, position) => (LETTERS.includes(letter) ? [] : [{ text: letter, position }]));
+      return { tokens: [...text].map((letter) => LETTERS.indexOf(letter)), labels: [...text], unknown, problem: unknown.length ? unknownSentence(unknown) : null, ...more };
+    },
     apiOf: () => ({
       async json() {
         throw new ApiError("Nothing is suggested here.");

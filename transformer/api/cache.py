@@ -89,7 +89,8 @@ class Cached(Generic[P, T]):
 
     def key(self, model: OpenModel, *args: P.args, **kwargs: P.kwargs) -> Hashable:
         """A result's key in the cache."""
-        return self._compute.__module__, self._compute.__qualname__, model.version, args, tuple(sorted(kwargs.items()))
+        which = model.version, model.checkpoint.tokenizer.new_words
+        return self._compute.__module__, self._compute.__qualname__, *which, args, tuple(sorted(kwargs.items()))
 
     def known(self, model: OpenModel, *args: P.args, **kwargs: P.kwargs) -> T | None:
         """The result if it is cached; computes nothing."""

@@ -4,8 +4,9 @@ import gc
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 
@@ -34,6 +35,11 @@ class OpenModel:
     """Differs for any two checkpoints that differ; for an own model, its token."""
     checkpoint: Checkpoint
     is_own: bool = False
+
+    def with_new_words(self, texts: Iterable[str]) -> Self:
+        """The same model; its tokenizer's new words are those of these texts, in order."""
+        named = self.checkpoint.with_new_words(texts)
+        return self if named is self.checkpoint else replace(self, checkpoint=named)
 
 
 def is_large(checkpoint: Checkpoint) -> bool:

@@ -128,7 +128,8 @@ def _candidates(checkpoint: Checkpoint, tokens: Tokens) -> Iterator[tuple[int, i
     """Places, and tokens to try there: for a letter others of its kind, for a word any, for a sign none."""
     tokenizer = checkpoint.tokenizer
     spread = range(0, tokenizer.vocab_size, max(1, tokenizer.vocab_size // MAX_TRIED_TOKENS))
-    vocabulary = {token: tokenizer.decode([token]) for token in spread}
+    decoded = {token: tokenizer.decode([token]) for token in spread}
+    vocabulary = {token: text for token, text in decoded.items() if not tokenizer.unknown_pieces(text)}
     special = {token for token in (*spread, *tokens) if len(tokenizer.parted(tokenizer.decode([token]))) > 1}
     for position in range(max(len(tokens) - MAX_TOKENS, 0), len(tokens)):
         label = tokenizer.decode([tokens[position]])

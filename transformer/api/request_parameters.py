@@ -39,6 +39,19 @@ class ModelQuery(BaseModel):
     version: Annotated[str | None, Field(max_length=80)] = None
     """Its version, as /api/models says it. An answer of a named version can be cached for good; without it
     the present one answers."""
+    new_words: Annotated[list[Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]], Field(max_length=64)] = []
+    """Words that the vocabulary lacks, in the order in which they take the places that it keeps for new words. What is
+    asked besides them, such as a text, may have further ones."""
+
+    def named(self, model: OpenModel) -> OpenModel:
+        """The model with these new words. Raises: ApiError for what isn't one."""
+        if not self.new_words:
+            return model
+        named = model.with_new_words(self.new_words)
+        if (read := named.checkpoint.tokenizer.new_words) != tuple(self.new_words):
+            listed = ", ".join(map(repr, read)) or "none"
+            raise wrong("new_words", f"of these, this model reads as new, each once: {listed}")
+        return named
 
 
 class PassQuery(ModelQuery):
@@ -57,6 +70,11 @@ class PassQuery(ModelQuery):
     head 3 of block 0."""
     begin: Index = 0
     """The first token's position in the whole text; changes count from the text's start."""
+
+    @property
+    def texts(self) -> list[str]:
+        """All that is to be read, in order."""
+        return [self.text] if self.text is not None else []
 
 
 class OverviewQuery(PassQuery):
@@ -135,6 +153,10 @@ class PatchingQuery(PassQuery):
     against: Index
     """The id of the token that is right on the other."""
 
+    @property
+    def texts(self) -> list[str]:
+        return [*super().texts, *([self.clean_text] if self.clean_text is not None else [])]
+
 
 class SamplingQuery(PassQuery):
     """How a token is drawn."""
@@ -205,6 +227,7 @@ def inputs_of(query: PassQuery, model: OpenModel, *, fits: bool = True) -> PassI
     if (query.text is None) == (query.tokens is None):
         raise ApiError(400, "Give either text or tokens.", "text" if query.tokens is None else "tokens")
     tokens, source = ids_of(query.tokens), ids_of(query.source)
+    model = model.with_new_words([*query.new_words, *query.texts])
     if query.text is not None:
         if query.source is not None:
             raise wrong("source", "with a text, the text itself is the source")

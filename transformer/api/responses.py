@@ -90,7 +90,7 @@ class Responder:
         token = request.headers.get(OWN_HEADER, "")
         if query.model == OWN and query.version is not None:
             raise ApiError(400, "A model of your own has no version; leave it out.", "version")
-        return await self.read(lambda: self._open(query, token), share_in(request))
+        return query.named(await self.read(lambda: self._open(query, token), share_in(request)))
 
     def _open(self, query: ModelQuery, token: str) -> OpenModel:
         if query.model == OWN:

@@ -63,9 +63,10 @@ def routes(responder: Responder) -> APIRouter:
 
     @routes.both("/tokens", TextQuery, "What a model reads a text as", JSON)
     async def tokens(request: Request, query: TextQuery) -> Response:
-        """`tokens` and their `labels`; `window`, the position of the first token that predicts the next one; `chat`,
-        the text in the chat template. `problem`: in a sentence, why it can't be read; then `unknown` may have pieces
-        that the vocabulary lacks, each {text, position}, `known` the text without them, and `words` all there are."""
+        """`tokens` and their `labels`; `new_words`, those that are given and then the text's; `window`, the position of
+        the first token that predicts the next one; `chat`, the text in the chat template. `problem`: in a sentence, why
+        it can't be read; then `unknown` may have pieces that the vocabulary lacks, each {text, position}, `known` the
+        text without them, and `words` all there are."""
         model = await responder.model(query, request)
         made = lambda: reading(model.checkpoint, query.text, query.reads)  # noqa: E731
         return await responder.json(Asked(request, query, model), made, takes_long=False)
@@ -82,7 +83,7 @@ def routes(responder: Responder) -> APIRouter:
     async def pairs(request: Request, query: PromptQuery) -> Response:
         """`suggested`, another prompt that changes what the model predicts, or null; `pairs` of `prompts` that suit the
         model, and whether it `continues` them, rather than to answer."""
-        model = await responder.model(query, request)
+        model = (await responder.model(query, request)).with_new_words([*query.new_words, query.text])
         return await responder.json(Asked(request, query, model), lambda: prompt_pairs(model, query.text))
 
     return routes.router
@@ -108,20 +109,23 @@ def description(model: OpenModel) -> dict[str, Any]:
 
 def reading(checkpoint: Checkpoint, text: str, reads: str) -> dict[str, Any]:
     """The answer of `/tokens`."""
-    card, tokenizer = checkpoint.card, checkpoint.tokenizer
+    card, known = checkpoint.card, checkpoint.tokenizer
+    checkpoint = checkpoint.with_new_words([*known.new_words, text])
+    tokenizer = checkpoint.tokenizer
     chat = Chat(**card.chat) if reads == "chat" and card.chat is not None and text else None
     unknown = tokenizer.unknown_pieces(text)
     tokens = [] if unknown else list(chat.tokens(tokenizer, text) if chat else tokenizer.encode(text))
     answer = {
         "tokens": tokens,
         "labels": tokenizer.labels(tokens),
+        "new_words": tokenizer.new_words,
         "window": window_start(len(tokens), checkpoint.model.config.context_length),
         "chat": chat.text(text) if chat else None,
         "unknown": [{"text": piece.text, "position": piece.position} for piece in unknown],
         "problem": problem_of(checkpoint, text, tokens, unknown),
     }
     if unknown:
-        answer |= {"known": tokenizer.without_unknown(text), "words": known_words(tokenizer)}
+        answer |= {"known": tokenizer.without_unknown(text), "words": known_words(known)}
     return answer
 
 
@@ -131,7 +135,7 @@ def problem_of(checkpoint: Checkpoint, text: str, tokens: list[int], unknown: li
     if text.strip() and task in TASKS and (problem := TASKS[task].problem(text)):
         return problem
     if unknown:
-        return unknown_sentence(unknown)
+        return unknown_sentence(unknown, checkpoint.tokenizer.limit)
     if not tokens:
         return "The prompt is empty. Type a text or pick an example."
     over, is_source = len(tokens) - config.context_length, config.architecture == "encoder-decoder"
@@ -143,12 +147,12 @@ def problem_of(checkpoint: Checkpoint, text: str, tokens: list[int], unknown: li
     return None
 
 
-def unknown_sentence(unknown: list[UnknownPiece]) -> str:
-    """The error for a text with pieces that the vocabulary lacks."""
+def unknown_sentence(unknown: list[UnknownPiece], limit: str) -> str:
+    """The error for a text with pieces that the vocabulary lacks. limit: of the new words that the model reads."""
     listed = ", ".join(f"“{piece.text}” (character {piece.position + 1})" for piece in unknown[:NAMED])
     more = f", and {len(unknown) - NAMED} more" if len(unknown) > NAMED else ""
     it = "it" if len(unknown) == 1 else "them"
-    return f"This model has never seen {listed}{more}. Remove {it}, or pick another model."
+    return f"This model has never seen {listed}{more}.{limit} Remove {it}, or pick another model."
 
 
 def known_words(tokenizer: Tokenizer) -> list[str]:

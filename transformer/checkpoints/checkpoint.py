@@ -5,9 +5,9 @@ Shapes: batch, pos (or source, target), vocab.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
@@ -45,6 +45,11 @@ class Checkpoint:
         """The position whose prediction is shown: an encoder's first mask, or else the last token."""
         return predicted_position(self.model.config, tokens, self.card.mask_token_id)
 
+    def with_new_words(self, texts: Iterable[str]) -> Self:
+        """The same, whose tokenizer's new words are those of these texts, in order."""
+        named = self.tokenizer.with_new_words(texts)
+        return self if named is self.tokenizer else replace(self, tokenizer=named)
+
     def encode(
         self, text: Texts, *, padding_side: Literal["left", "right"] = "right", split_special_tokens: bool | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -55,7 +60,7 @@ class Checkpoint:
         Raises: ValueError for no text; UnknownTokenError for one with pieces that the vocabulary lacks.
         """
         texts = [text] if isinstance(text, str) else list(text)
-        tokenizer = self.tokenizer.with_new_words(texts)
+        tokenizer = self.tokenizer.with_new_words([*self.tokenizer.new_words, *texts])
         rows = [tokenizer.encode(each, split_special_tokens=split_special_tokens) for each in texts]
         if not any(rows):
             raise ValueError("There is no text, or none with a token; a model reads at least one.")

@@ -25,5 +25,5 @@ def _shown_as(text: str, label: str) -> str:
     """
     if HALF in text:  # part of a character: the label shows its bytes
         return label
-    seen = text and all(is_seen(character) or character in " \n\t" for character in text)
+    seen = text and all(is_seen(character) or character in f" \n\t{label}" for character in text)
     return text if seen else label if text else f" {label}"

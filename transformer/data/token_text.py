@@ -31,15 +31,14 @@ class UnknownPiece:
 class UnknownTokenError(ValueError):
     """The text has pieces that the vocabulary lacks; `pieces` lists each with its position.
 
-    new_words: how many words that it lacks the model reads all the same.
+    limit: what is said besides, of the new words that a model reads all the same.
     """
 
-    def __init__(self, pieces: Sequence[UnknownPiece], new_words: int = 0) -> None:
+    def __init__(self, pieces: Sequence[UnknownPiece], limit: str = "") -> None:
         self.pieces = tuple(pieces)
         listed = ", ".join(f"{_quoted(printable(piece.text))} at {piece.position + 1}" for piece in self.pieces[:8])
         more = f" and {len(self.pieces) - 8} more" if len(self.pieces) > 8 else ""
-        least = f" It reads up to {new_words} new words in a text." if new_words else ""
-        super().__init__(f"This model has never seen: {listed}{more}.{least}")
+        super().__init__(f"This model has never seen: {listed}{more}.{limit}")
 
 
 def printable(text: str) -> str:

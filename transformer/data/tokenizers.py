@@ -100,9 +100,9 @@ class Tokenizer:
         self._known: set[str] = set()
         self._normals: dict[str, str] = {}
         slots = (model.token_to_id(NEW_WORD.format(number)) for number in count(1))
-        self._slots = tuple(takewhile(lambda id: id is not None, slots))
-        self.new_words: tuple[str, ...] | None = None if self._slots else ()
-        """The words that it reads as new ones, in order; None: those of each text by itself."""
+        self._slots = tuple(takewhile(lambda id: id is not None, slots)) if isinstance(model, models.WordLevel) else ()
+        self.new_words: tuple[str, ...] = ()
+        """The words that it reads as new ones, in order. Others of a text take the next places, in that text alone."""
         self._ids_of_new: dict[str, int] = {}
         self._typed: dict[int, str] = {}
 
@@ -171,22 +171,27 @@ class Tokenizer:
         return Tokenizer(self._backend, reads_names=True)
 
     def with_new_words(self, texts: Iterable[str]) -> Tokenizer:
-        """The same tokenizer, but reading words that the vocabulary lacks as new ones, in the order of these texts.
+        """The same tokenizer, whose new words are those that the vocabulary lacks in these texts, in order; no others.
 
         The same word, in capitals or not, is the same new one; labels and `decode` write it as it was typed first. What
         has neither a letter nor a number nor a symbol is no word. Without a place for new words: this tokenizer.
         """
-        if self.new_words is not None:
+        if not self._slots:
             return self
-        found: dict[str, str] = {}
-        for piece in (piece for text in texts for piece in self._unknown_pieces(text)):
-            if any(category(character)[0] in "LNS" for character in piece.text):
-                found.setdefault(self._normal(piece.text), piece.text)
         named = copy.copy(self)
+        named._ids_of_new = {}
+        found: dict[str, str] = {}
+        for piece in (piece for text in texts for piece in named._unknown_pieces(text)):
+            if any(category(character)[0] in "LNS" for character in piece.text):
+                found.setdefault(self._composed(piece.text), piece.text)
         named.new_words = tuple(found.values())[: len(self._slots)]
         named._ids_of_new = dict(zip(found, self._slots, strict=False))
         named._typed = dict(zip(self._slots, named.new_words, strict=False))
         return named
+
+    def _with_those_of(self, texts: Iterable[str]) -> Tokenizer:
+        """The same tokenizer, with the new words of these texts after its own."""
+        return self.with_new_words([*self.new_words, *texts])
 
     def to_json(self, *, pretty: bool = False) -> str:
         """The content of a `tokenizer.json`. pretty: over many lines, as `save` writes it."""
@@ -195,6 +200,12 @@ class Tokenizer:
     def save(self, path: str | Path) -> None:
         """Write a `tokenizer.json`."""
         self._backend.save(str(path))
+
+    @property
+    def limit(self) -> str:
+        """A sentence, where all places for new words are taken: how many there are."""
+        is_full = self._slots and len(self.new_words) == len(self._slots)
+        return f" It reads up to {len(self._slots)} new words in a text." if is_full else ""
 
     @property
     def vocab_size(self) -> int:
@@ -221,32 +232,29 @@ class Tokenizer:
             a text that begins with the name of its first special token doesn't get it twice.
         Raises: UnknownTokenError for pieces that the vocabulary lacks, if it has no unknown token.
         """
-        if self.new_words is None:
-            named = self.with_new_words([text])
-            return named.encode(text, add_special_tokens=add_special_tokens, split_special_tokens=split_special_tokens)
         splits = not self.reads_names if split_special_tokens is None else split_special_tokens
         if not splits and len(parts := self.parted(text)) > 1:
             return self._around(self.encode_parts(parts)) if add_special_tokens else self.encode_parts(parts)
-        read, unknown = self._read(text)
+        named = self._with_those_of([text])
+        read, unknown = named._read(text)
         if unknown:
-            raise self._unknown_error(unknown)
-        if self._ids_of_new:
-            return [self._id_of(self._normal(piece)) for piece, _ in self._pieces(read)]
+            raise UnknownTokenError(unknown, named.limit)
+        if named.new_words:
+            return [named._id_of(piece) for piece, _ in self._pieces(read)]
         return self._backend.encode(read, add_special_tokens=add_special_tokens).ids
 
     @_without_panics
     def encode_continuation(self, text: str) -> list[int]:
         """Token ids of a text that continues another: without anything before it, not even a space."""
         if unknown := self.unknown_pieces(text):
-            raise self._unknown_error(unknown)
+            raise UnknownTokenError(unknown, self._with_those_of([text]).limit)
         if self._slots:
             return self.encode(text, add_special_tokens=False)  # it puts no space before a text
         return self._continuing.encode(self._read(text)[0], add_special_tokens=False).ids
 
     def encode_parts(self, parts: Sequence[str | int]) -> list[int]:
         """Token ids of alternating texts and special tokens, as `parted` gives them, with nothing before or after."""
-        if self.new_words is None:
-            return self.with_new_words(part for part in parts if isinstance(part, str)).encode_parts(parts)
+        named = self._with_those_of(part for part in parts if isinstance(part, str))
         ids = []
         for at, part in enumerate(parts):
             if isinstance(part, int):
@@ -257,7 +265,7 @@ class Tokenizer:
             if at + 1 < len(parts) and self._eats_space[parts[at + 1]][0]:
                 part = part.rstrip()
             begins = at == 0 or not self._first_alone
-            ids += self.encode(part, add_special_tokens=False) if begins else self.encode_continuation(part)
+            ids += named.encode(part, add_special_tokens=False) if begins else named.encode_continuation(part)
         return ids
 
     def _around(self, ids: list[int]) -> list[int]:
@@ -270,7 +278,7 @@ class Tokenizer:
     @cached_property
     def around(self) -> tuple[list[int], list[int]]:
         """The tokens that `encode` adds before and after a text, such as [CLS] and [SEP]."""
-        known = next((letter for letter in ["a", "b", "c", "the", "0"] if not self.unknown_pieces(letter)), "")
+        known = next((letter for letter in ["a", "b", "c", "the", "0"] if not self._unknown_pieces(letter)), "")
         bare = self._backend.encode(known, add_special_tokens=False).ids
         ids = self._backend.encode(known).ids
         count = len(ids) - len(bare)
@@ -331,10 +339,7 @@ class Tokenizer:
 
     def unknown_pieces(self, text: str) -> list[UnknownPiece]:
         """Pieces of the text that are neither in the vocabulary nor among the new words, in order."""
-        return self.with_new_words([text])._unknown_pieces(text)
-
-    def _unknown_error(self, pieces: Sequence[UnknownPiece]) -> UnknownTokenError:
-        return UnknownTokenError(pieces, len(self._slots))
+        return self._with_those_of([text])._unknown_pieces(text)
 
     @_without_panics
     def _unknown_pieces(self, text: str) -> list[UnknownPiece]:
@@ -394,9 +399,9 @@ class Tokenizer:
         """Whether a piece, normalized, has tokens in the vocabulary; caches up to `REMEMBERED` known pieces."""
         if piece in self._known:
             return True
-        normal = self._normal(piece)
-        if normal in self._ids_of_new:
+        if self._ids_of_new and self._composed(piece) in self._ids_of_new:
             return True
+        normal = self._normal(piece)
         knows = normal not in self._special and _has_tokens(self._backend.model, normal)
         if knows and len(self._known) < REMEMBERED:
             self._known.add(piece)
@@ -411,9 +416,14 @@ class Tokenizer:
                 self._normals[piece] = normal
         return normal
 
-    def _id_of(self, normal: str) -> int:
+    def _composed(self, piece: str) -> str:
+        """A new word's spelling, by which it is found again: one for its letters with their marks, however typed."""
+        return normalize("NFC", self._normal(piece))
+
+    def _id_of(self, piece: str) -> int:
         """The id of a piece that is known, of a vocabulary of words."""
-        return self._ids_of_new[normal] if normal in self._ids_of_new else self._vocabulary[normal]
+        new = self._ids_of_new.get(self._composed(piece))
+        return self._vocabulary[self._normal(piece)] if new is None else new
 
     @cached_property
     def _vocabulary(self) -> dict[str, int]:

@@ -59,7 +59,7 @@ def about_model(config: ModelConfig, tokenizer: Tokenizer, card: ModelCard, *, n
     `measures`; `rounding` of what the browser computes with; `kinds`, what tokens are called, where `names` are wanted;
     `card`; `grammar` of the texts, if the model's task has one; and `norms`, which a circuit takes into account.
     """
-    kinds = attention_modules(config)
+    kinds, tokenizer = attention_modules(config), tokenizer.with_new_words([])  # a page's prompt may be another one
     return {
         "config": config.to_dict(),
         "equations": equations_json(config),

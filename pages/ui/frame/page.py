@@ -22,7 +22,7 @@ from pages.ui.models import attention_kinds, library
 from pages.ui.models.changes import possible
 from pages.ui.models.library import OpenModel
 from pages.ui.session import visitor_training as training
-from transformer import ModelConfig
+from transformer import ModelConfig, Tokenizer
 
 STYLE = f"<style>{without_comments(reader(__file__)('style.css'))}</style>"
 
@@ -50,6 +50,11 @@ class Session:
     def file_name(self) -> str:
         """The prefix of saved files."""
         return library.file_name(self.name)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's, with the prompt's new words."""
+        return self.text.model.checkpoint.tokenizer
 
     def require_tokens(self) -> Tokens:
         """The prompt's tokens; ends the page if there are none."""
@@ -124,11 +129,12 @@ def open_page(
     current, config = page_state(), library.config(name)
     prompt = next(iter(library.model(name).card.examples), "") if current.prompt is None else current.prompt
     tokens, source = read_prompt(name, prompt, current.reads)
+    model = library.opened(name).with_new_words([prompt])
     interventions = possible(current.changes, config)
     written = current.written if tokens and all(token < config.vocab_size for token in current.written) else ()
-    text = Text(library.opened(name), tokens or (), source, written, interventions)
+    text = Text(model, tokens or (), source, written, interventions)
     st.session_state["session"] = Session(
-        _clamped(current, text.model), text, theme(), name, config, prompt, tokens, source, interventions
+        _clamped(current, model), text, theme(), name, config, prompt, tokens, source, interventions
     )
 
 

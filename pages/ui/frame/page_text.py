@@ -18,7 +18,8 @@ from transformer.inference.context_windows import window_start
 class Text:
     """What a model reads, and has written.
 
-    prompt: for an encoder–decoder its start token. source: what its encoder reads; empty for a model that has none.
+    model: with the new words of the prompt. prompt: for an encoder–decoder its start token. source: what its encoder
+    reads; empty for a model that has none.
     """
 
     model: OpenModel

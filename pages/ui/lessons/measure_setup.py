@@ -8,6 +8,7 @@ from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.models import library
 from pages.ui.models.changes import PartlyInvalidError, from_text, in_force
 from transformer import TASKS, CheckpointError, Intervention, Tokenizer
+from transformer.data.chat import Chat
 
 FIELDS = ("model", "prompt", "text", "changes", "reads")
 """What makes a setup; the names are those of a link's parameters."""
@@ -39,6 +40,8 @@ class Setup:
     text: str = ""
     changes: str = ""
     reads: str = "chat"
+    beside: str = ""
+    """New words of a text that this one is compared with; they come before its own."""
 
     @classmethod
     def of(cls, link: Mapping[str, str], given: Mapping[str, str]) -> Self:
@@ -67,17 +70,23 @@ class Setup:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        return library.tokenizer(self.name)
+        """The model's, with the new words of both texts."""
+        return library.tokenizer(self.name).with_new_words([self.beside, self._typed, self.text])
+
+    @property
+    def _typed(self) -> str:
+        examples = library.model(self.name).card.examples
+        return self.prompt if self.prompt is not None else next(iter(examples), "")
 
     @property
     def read(self) -> tuple[int, ...]:
         """The prompt's tokens. Raises MeasureError for a text that the model can't read, or too long a one."""
-        card, shape = library.model(self.name).card, library.config(self.name)
-        prompt = self.prompt if self.prompt is not None else (card.examples or [""])[0]
+        card, shape, prompt = library.model(self.name).card, library.config(self.name), self._typed
         if prompt.strip() and card.task in TASKS and (problem := TASKS[card.task].problem(prompt)):
             raise MeasureError(problem.rstrip("."))
         self._check_pieces(prompt)
-        tokens = library.encoded(self.name, prompt, self.reads)
+        chat = Chat(**card.chat) if card.chat is not None and self.reads == "chat" and prompt else None
+        tokens = tuple(chat.tokens(self.tokenizer, prompt) if chat else self.tokenizer.encode(prompt))
         most = shape.context_length if self._translates else MAX_TOKENS
         if not 0 < len(tokens) <= most:
             raise MeasureError(f"a prompt for {self.model} has 1 to {most} tokens, not {len(tokens)}")
@@ -134,7 +143,8 @@ class Setup:
     def token(self, text: str) -> int:
         """The id of a token, as a lesson writes it. Raises MeasureError for what isn't one token."""
         tokenizer = self.tokenizer
-        if not tokenizer.unknown_pieces(text) and len(ids := tokenizer.encode_continuation(text)) == 1:
+        is_new = tokenizer.with_new_words([*tokenizer.new_words, text]).new_words != tokenizer.new_words
+        if not is_new and not tokenizer.unknown_pieces(text) and len(ids := tokenizer.encode_continuation(text)) == 1:
             return ids[0]
         for token in range(min(tokenizer.vocab_size, 1000)):  # [end], say, which no text has
             if tokenizer.label(token) == text:
@@ -161,4 +171,5 @@ class Setup:
 
     def _check_pieces(self, text: str) -> None:
         if unknown := self.tokenizer.unknown_pieces(text):
-            raise MeasureError(f"{self.model} has never seen “{unknown[0].text[:20]}”")
+            seen = f"{self.model} has never seen “{unknown[0].text[:20]}”.{self.tokenizer.limit}"
+            raise MeasureError(seen.rstrip("."))

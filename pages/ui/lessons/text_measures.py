@@ -100,7 +100,7 @@ def _lens_logits(
 @measure
 def vector_change(setup: Setup, other_prompt: str, tensor: str) -> float:
     """How far the last token's vector moves with another prompt of the same length, in parts of its own length."""
-    other = replace(setup, prompt=other_prompt)
+    other = replace(setup, prompt=other_prompt, beside=" ".join(setup.tokenizer.new_words))
     if len(other.tokens) != len(setup.tokens):
         raise MeasureError("the other prompt has as many tokens as the prompt")
     own, there = _tensor(setup, tensor)[-1], _tensor(other, tensor)[-1]

@@ -19,7 +19,6 @@ from transformer.api.model_library import FOLDER, Library
 from transformer.api.model_store import model_store
 from transformer.api.open_models import OpenModel
 from transformer.api.open_models import is_large as is_large
-from transformer.data.chat import Chat
 from transformer.inference import context_windows
 
 # Tiny tensors gain nothing from several threads, and the threads of visitors served at once would wait for each other.
@@ -92,21 +91,6 @@ def config(name: str) -> ModelConfig:
 
 def tokenizer(name: str) -> Tokenizer:
     return model(name).tokenizer
-
-
-def chat(name: str) -> Chat | None:
-    """What stands around the words that a model was tuned to answer; None for one that only continues texts."""
-    settings = model(name).card.chat
-    return None if settings is None else Chat(**settings)
-
-
-def encoded(name: str, text: str, reads: str) -> tuple[int, ...]:
-    """A prompt's tokens, in its model's chat template if it has one and `reads` is "chat".
-
-    Raises: UnknownTokenError for pieces that the vocabulary lacks.
-    """
-    around = chat(name) if reads == "chat" else None
-    return tuple(around.tokens(tokenizer(name), text) if around and text else tokenizer(name).encode(text))
 
 
 def window(name: str, tokens: tuple[int, ...]) -> tuple[int, ...]:

@@ -5,7 +5,6 @@ import streamlit as st
 from pages.ui.expanders import drawer
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.models import library
 from pages.ui.views import python_lines
 from transformer import attention_modules
 from transformer.api import exports
@@ -16,7 +15,7 @@ from transformer.frontend.saved_recording import attention_fits
 LINES = """import torch
 from transformer import {imports}
 
-checkpoint = load_checkpoint({path!r})
+checkpoint = {loaded}
 model, labels = checkpoint.model, checkpoint.tokenizer.labels
 text, source = {text}, {source}
 inputs = [torch.tensor([tokens]) for tokens in (source, text) if tokens]
@@ -73,7 +72,7 @@ def lines(session: Session, inputs: PassInputs, kind: str) -> str:
     query = "" if session.config.is_causal else f", query={checkpoint.predicted_position(inputs.tokens)}"
     return python_lines.written(
         LINES,
-        session.name,
+        session,
         inputs.interventions,
         "load_checkpoint",
         "record",
@@ -105,4 +104,4 @@ def _next_labels(session: Session, inputs: PassInputs, kind: str) -> list[str] |
     if kind != "cross":
         return None
     chosen = session.text.whole()[inputs.begin + 1 : inputs.begin + len(inputs.tokens) + 1]
-    return library.tokenizer(session.name).labels(chosen)
+    return session.tokenizer.labels(chosen)

@@ -55,4 +55,4 @@ def _read(session: Session) -> Readings:
         for made in (session.interventions, (*session.interventions, Without("later")))
     )
     part = tokens[begin : begin + shown]
-    return Readings(part, begin, library.tokenizer(session.name).labels(part), (OWN, CAUSAL), own, causal)
+    return Readings(part, begin, session.tokenizer.labels(part), (OWN, CAUSAL), own, causal)

@@ -7,7 +7,6 @@ import streamlit as st
 from pages.ui.expanders import drawer
 from pages.ui.frame import widgets
 from pages.ui.frame.page import Session
-from pages.ui.models import library
 from pages.ui.views import python_lines
 from pages.ui.views.inside_selection import Selection, selection_of
 from transformer.api import exports
@@ -20,7 +19,7 @@ from transformer.frontend.saved_recording import page_fit, page_size
 
 LINES = """from transformer import {imports}
 
-checkpoint = load_checkpoint({path!r})
+checkpoint = {loaded}
 recording = record_pass(checkpoint.model, {texts}, labels=checkpoint.tokenizer.labels{mask}{option})
 print({numbers})
 show(recording{chosen})  # in a notebook, the picture above"""
@@ -28,7 +27,7 @@ REPRODUCE = """from pathlib import Path
 import numpy as np
 from transformer import {imports}
 
-checkpoint = load_checkpoint({path!r})
+checkpoint = {loaded}
 trace = trace_pass(checkpoint.model, {texts}{option})
 saved = Recording.from_bytes(Path("{file}").read_bytes())
 for name, array in saved.tensors.items():
@@ -92,7 +91,7 @@ def lines(session: Session, inputs: PassInputs) -> str:
     mask = "" if session.config.is_causal else ", mask_token_id=checkpoint.card.mask_token_id"
     return python_lines.written(
         LINES,
-        session.name,
+        session,
         inputs.interventions,
         "load_checkpoint",
         "record_pass",
@@ -139,9 +138,7 @@ def _show_numbers(session: Session, inputs: PassInputs) -> None:
         "and to compute it again:"
     )
     imported, texts = ("Recording", "load_checkpoint", "trace_pass"), _texts_as_code(session, inputs)
-    python_lines.show(
-        python_lines.written(REPRODUCE, session.name, inputs.interventions, *imported, texts=texts, file=file)
-    )
+    python_lines.show(python_lines.written(REPRODUCE, session, inputs.interventions, *imported, texts=texts, file=file))
     # When it is pressed, not before; and of what was opened since.
     widgets.download_button(
         "Save these numbers", lambda: exports.file_of(inputs, opened).to_bytes(), file, key="save_inside"
@@ -154,7 +151,7 @@ def _texts_as_code(session: Session, inputs: PassInputs) -> str:
 
 
 def _as_code(session: Session, tokens: tuple[int, ...]) -> str:
-    tokenizer = library.tokenizer(session.name)
+    tokenizer = session.tokenizer
     for text in (tokenizer.decode(tokens), session.state.prompt or ""):  # decoded, a text lacks its masks
         if not tokenizer.unknown_pieces(text) and tuple(tokenizer.encode(text)) == tokens:
             return f"checkpoint.tokenizer.encode({text!r})"

@@ -44,7 +44,7 @@ def batch(session: Session) -> None:
 
 def _edit(session: Session) -> PromptBatch:
     """The text area with one prompt a line."""
-    tokenizer, context = library.tokenizer(session.name), session.config.context_length
+    tokenizer, context = session.tokenizer, session.config.context_length
     examples = library.model(session.name).card.examples or [session.prompt]
     suggested = batches.suggest_batch(examples, tokenizer, context)
     typed = widgets.text_area(
@@ -69,8 +69,8 @@ def _dials(batch: PromptBatch) -> int:
 
 def _picture(session: Session, batch: PromptBatch, tokens: np.ndarray, pad: int, row: int) -> None:
     """The rectangle, and what of it is wasted."""
-    tokenizer, (rows, width) = library.tokenizer(session.name), tokens.shape
-    labels = [batches.token_labels(line, tokenizer, pad) for line in tokens]
+    rows, width = tokens.shape
+    labels = [batches.token_labels(line, batch.tokenizer, pad) for line in tokens]
     batch_table(labels, tokens == pad, batch.lines, selected=row, key="batch_table")
     filled = int((tokens == pad).sum())
     what = f"{PADDING} is this model's own padding token."
@@ -129,7 +129,7 @@ def _short(text: str) -> str:
 def _masks(session: Session, batch: PromptBatch, tokens: np.ndarray, pad: int, row: int) -> None:
     """The padding mask of one prompt; for a model with a causal mask that, too, and both at once."""
     padding, causal = batches.hides_padding(tokens, pad)[row], batches.hides_future(tokens.shape[1])
-    labels = batches.token_labels(tokens[row], library.tokenizer(session.name), pad)
+    labels = batches.token_labels(tokens[row], batch.tokenizer, pad)
     filled = int((tokens[row] == pad).sum())
     where = "last" if page_state().pad_side == "right" else "first"
     columns = {0: "This is the longest prompt, so it has none.", 1: f"Here it is the {where} column."}
@@ -203,7 +203,7 @@ def _tried(session: Session, prompt: tuple[int, ...], filled: int, side: str) ->
         )
         return "not at all" if moved < ROUNDING_ERROR else f"by up to {100 * moved:.3g} percentage points"
 
-    token = code(library.tokenizer(session.name).label(masked_predictions.filler_token(session.config)))
+    token = code(session.tokenizer.label(masked_predictions.filler_token(session.config)))
     tried = f"Tried on this model with {filled} × {token} as padding: "
     if not _is_causal(session):
         of = "the probabilities of what it writes" if session.source else "its probabilities at the real tokens"

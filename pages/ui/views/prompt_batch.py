@@ -34,6 +34,8 @@ class PromptBatch:
     """As they were typed, spaces made visible."""
     prompts: tuple[tuple[int, ...], ...]
     problems: tuple[str, ...]
+    tokenizer: Tokenizer
+    """The model's, with the new words of all lines."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,10 @@ class Cells:
 def read_batch(text: str, tokenizer: Tokenizer, context: int) -> PromptBatch:
     """One prompt a line. A line that can't be used is left out, one that is too long is cut; a sentence says so.
 
-    context: how many tokens the model holds.
+    tokenizer: with the new words of what else is on the page. context: how many tokens the model holds.
     """
     written = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    tokenizer = tokenizer.with_new_words([*tokenizer.new_words, *written[:MAX_LINES]])
     lines, texts, prompts, problems = [], [], [], []
     for number, line in enumerate(written[:MAX_LINES], start=1):
         tokens, problem = _read_line(line, tokenizer, context)
@@ -68,13 +71,14 @@ def read_batch(text: str, tokenizer: Tokenizer, context: int) -> PromptBatch:
             f"There are {len(written)} lines, and a batch here has at most {MAX_LINES}; "
             f"the last {'one is' if over == 1 else f'{over} are'} left out."
         )
-    return PromptBatch(tuple(lines), tuple(texts), tuple(prompts), tuple(problems))
+    return PromptBatch(tuple(lines), tuple(texts), tuple(prompts), tuple(problems), tokenizer)
 
 
 def suggest_batch(examples: Iterable[str], tokenizer: Tokenizer, context: int) -> str:
     """A few short prompts of different lengths, one a line, the shortest first, made from a model's examples."""
     limit = min(context, SUGGESTED_TOKENS)
     lines = dict.fromkeys(line for example in examples for line in example.split("\n") if line.strip())
+    tokenizer = tokenizer.with_new_words(lines)
     known = [line for line in lines if not tokenizer.unknown_pieces(line)]
     prompts = [tokens for line in known if (tokens := tokenizer.encode(line)[:limit])][:SUGGESTED_LINES]
     if prompts and len(prompts) < 3:
@@ -139,7 +143,7 @@ def _read_line(line: str, tokenizer: Tokenizer, context: int) -> tuple[tuple[int
     if unknown := tokenizer.unknown_pieces(line):
         listed = ", ".join(f"{code(piece.text, 40)} (character {piece.position + 1})" for piece in unknown[:3])
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-        return (), f"has {listed}{more}, which this model has never seen; it is left out."
+        return (), f"has {listed}{more}, which this model has never seen.{tokenizer.limit} The line is left out."
     tokens = tuple(tokenizer.encode(line))
     if not tokens:
         return (), "is empty, and a prompt has at least one token; it is left out."

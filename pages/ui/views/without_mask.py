@@ -30,7 +30,7 @@ def _read(session: Session) -> Readings:
         masked_predictions.predict_text(session.name, tokens, following, session.source, changes)
         for changes in (kept, (*kept, MASK))
     )
-    labels, after = map(library.tokenizer(session.name).labels, (tokens, following))
+    labels, after = map(session.tokenizer.labels, (tokens, following))
     after = [*after, "?"][: len(tokens)]
     return Readings(tokens, offset, labels, (WITH, WITHOUT), masked, free, after)
 
@@ -55,7 +55,7 @@ def _how_it_is_done(session: Session) -> str:
     where = "the decoder's attention to its own tokens" if session.source else "attention"
     whose = ""
     if session.source:
-        written = library.tokenizer(session.name).decode(_decoded(session)[1:])
+        written = session.tokenizer.decode(_decoded(session)[1:])
         origin = "was written" if session.text.written else "the model would write"
         whose = f" The text is what {origin}: {code(written)}." if written else ""
     layers = session.config.n_layers

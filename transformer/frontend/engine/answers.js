@@ -25,14 +25,15 @@ const OF_TEXTS = { generate, scores, rows }; // which may be longer than the con
 /**
  * A recording, or what JSON can hold; of a stream nothing, as its events are told. Rejects with an ApiError for what can't be.
  *
- * @param {LiveModel} live
+ * @param {LiveModel} model
  * @param {string} path
  * @param {Record<string, any>} values
  * @param {{ rest: Rest, tell?: (event: string, data: object) => void }} during
  * @returns {Promise<any>}
  */
-export async function answer(live, path, values, { rest, tell = () => {} }) {
+export async function answer(model, path, { new_words: newWords, ...values }, { rest, tell = () => {} }) {
   await rest();
+  const live = model.withNewWords(newWords ?? []);
   const given = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null && value !== undefined));
   if (path === "circuit") return circuit(live, given, rest);
   const isOfText = Object.hasOwn(OF_TEXTS, path);

@@ -16,8 +16,8 @@ const LETTERS = (() => {
 const BYTES = new Map(LETTERS.map((letter, byte) => [letter, byte]));
 
 export class ByteTokenizer {
-  slots = []; // it has no place for new words, and needs none
-  newWords = [];
+  newWords = []; // it has no place for new words, and needs none
+  limit = "";
 
   /** @param {any} json a tokenizer.json whose model is BPE */
   constructor({ model, normalizer, pre_tokenizer: cut, decoder, added_tokens: added, post_processor: around }) {

@@ -1,10 +1,11 @@
 // A model that answers questions in the browser: its weights, and what transformer/frontend/live_model.py says of it. And
 // the passes that were computed last, which several questions are about.
 
-import { ApiError } from "../api_error.js";
+import { ApiError, wrong } from "../api_error.js";
 import { countOf } from "../recording.js";
 import { passInSteps } from "./forward_pass.js";
 import { modelOf } from "./model.js";
+import { mostNewWords, withNames } from "./new_words.js";
 
 /**
  * @typedef {import("./model.js").Config} Config
@@ -58,6 +59,14 @@ export class LiveModel {
 
   get config() {
     return this.model.config;
+  }
+
+  /** The same, with the names of these new words. An ApiError if there are too many. @param {string[]} words @returns {LiveModel} */
+  withNewWords(words) {
+    if (!words.length) return this;
+    const most = mostNewWords(this.about);
+    if (words.length > most) throw wrong("new_words", `this model reads at most ${most}`);
+    return Object.assign(Object.create(LiveModel.prototype), this, { about: withNames(this.about, words) });
   }
 
   label(token) {

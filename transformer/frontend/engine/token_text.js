@@ -15,11 +15,10 @@ const SIGN = /^\p{S}/u;
 
 /** The text has pieces that the vocabulary lacks. */
 export class UnknownTokenError extends Error {
-  /** @param {UnknownPiece[]} pieces @param {number} newWords how many words that the vocabulary lacks are read all the same */
-  constructor(pieces, newWords = 0) {
+  /** @param {UnknownPiece[]} pieces @param {string} [limit] what is said besides, of the new words that a model reads all the same */
+  constructor(pieces, limit = "") {
     const listed = pieces.slice(0, NAMED).map(({ text, position }) => `${quoted(printable(text))} at ${position + 1}`).join(", ");
-    const least = newWords ? ` It reads up to ${newWords} new words in a text.` : "";
-    super(`This model has never seen: ${listed}${pieces.length > NAMED ? ` and ${pieces.length - NAMED} more` : ""}.${least}`);
+    super(`This model has never seen: ${listed}${pieces.length > NAMED ? ` and ${pieces.length - NAMED} more` : ""}.${limit}`);
     this.pieces = pieces;
   }
 }

@@ -53,32 +53,50 @@ class Tokenizer {
     /** @type {number[]} the ids of new words */
     this.slots = [];
     for (let id; (id = this.ids.get(newWord(this.slots.length + 1))) !== undefined; ) this.slots.push(id);
-    /** @type {string[] | null} the words that are read as new ones, in order; null: those of each text by itself */
-    this.newWords = this.slots.length ? null : [];
+    /** @type {Map<string, { id: number, typed: string }>} the words that are read as new ones, in order, by how they are found again */
+    this.new = new Map();
+  }
+
+  /** The words that it reads as new ones, in order. Others of a text take the next places, in that text alone. */
+  get newWords() {
+    return [...this.new.values()].map(({ typed }) => typed);
   }
 
   /**
-   * The same tokenizer, but reading words that the vocabulary lacks as new ones, in the order of these texts. The same word, in
-   * capitals or not, is the same new one; labels and `decode` write it as it was typed first.
+   * The same tokenizer, whose new words are those that the vocabulary lacks in these texts, in order, and no others. The same word,
+   * in capitals or not, is the same new one; labels and `decode` write it as it was typed first.
    *
    * @param {string[]} texts
    * @returns {Tokenizer}
    */
   withNewWords(texts) {
-    if (this.newWords) return this;
-    /** @type {Map<string, string>} as the vocabulary spells it → as it was typed */
-    const found = new Map();
-    for (const { text } of texts.flatMap((text) => this.lackingIn(text))) {
-      const normal = this.normalize(text);
-      if (IS_WORD.test(text) && !found.has(normal) && found.size < this.slots.length) found.set(normal, text);
+    if (!this.slots.length) return this;
+    const named = Object.assign(Object.create(Tokenizer.prototype), this, { new: new Map(), tokens: new Map(this.tokens) });
+    this.slots.forEach((id, at) => named.tokens.set(id, newWord(at + 1)));
+    for (const { text: typed } of texts.flatMap((text) => named.lackingIn(text))) {
+      const composed = this.composed(typed);
+      const id = this.slots[named.new.size];
+      if (id === undefined || !IS_WORD.test(typed) || named.new.has(composed)) continue;
+      named.new.set(composed, { id, typed });
+      named.tokens.set(id, typed);
     }
-    const [ids, tokens] = [new Map(this.ids), new Map(this.tokens)];
-    [...found].forEach(([normal, typed], at) => {
-      ids.delete(newWord(at + 1));
-      ids.set(normal, this.slots[at]);
-      tokens.set(this.slots[at], typed);
-    });
-    return Object.assign(Object.create(Tokenizer.prototype), this, { ids, tokens, newWords: [...found.values()] });
+    return named;
+  }
+
+  /** The same tokenizer, with the new words of a text after its own. @param {string} text */
+  withThoseOf(text) {
+    return this.withNewWords([...this.newWords, text]);
+  }
+
+  /** A new word's spelling, by which it is found again: one for its letters with their marks, however typed. @param {string} text */
+  composed(text) {
+    return this.normalize(text).normalize("NFC");
+  }
+
+  /** A sentence, where all places for new words are taken: how many there are. */
+  get limit() {
+    const count = this.slots.length;
+    return count && this.new.size === count ? ` It reads up to ${count} new words in a text.` : "";
   }
 
   /** One more than the largest id. */
@@ -88,10 +106,10 @@ class Tokenizer {
 
   /** Token ids of a text. UnknownTokenError for pieces that the vocabulary lacks. @param {string} text @returns {number[]} */
   encode(text) {
-    if (!this.newWords) return this.withNewWords([text]).encode(text);
-    const unknown = this.unknownPieces(text);
-    if (unknown.length) throw new UnknownTokenError(unknown, this.slots.length);
-    return this.parted(text).flatMap((part, at) => (at % 2 ? this.special.get(part) : this.pieces(this.read(part).text).map((piece) => this.idOf(piece))));
+    const named = this.withThoseOf(text);
+    const unknown = named.lackingIn(text);
+    if (unknown.length) throw new UnknownTokenError(unknown, named.limit);
+    return this.parted(text).flatMap((part, at) => (at % 2 ? this.special.get(part) : this.pieces(named.read(part).text).map((piece) => named.idOf(piece))));
   }
 
   /** The text that these ids write; special tokens are left out, unless their names are read. @param {Iterable<number>} ids */
@@ -113,7 +131,7 @@ class Tokenizer {
 
   /** Every piece of a text that is neither in the vocabulary nor among the new words, in order. @param {string} text */
   unknownPieces(text) {
-    return this.withNewWords([text]).lackingIn(text);
+    return this.withThoseOf(text).lackingIn(text);
   }
 
   /** @param {string} text @returns {UnknownPiece[]} */
@@ -176,7 +194,7 @@ class Tokenizer {
   /** @param {UnknownPiece} piece @returns {number | undefined} */
   idOf({ text }) {
     const normal = this.normalize(text);
-    return this.special.has(normal) ? undefined : this.ids.get(normal);
+    return this.new.get(this.composed(text))?.id ?? (this.special.has(normal) ? undefined : this.ids.get(normal));
   }
 }
 

@@ -31,7 +31,7 @@ export function startSavedPage(views) {
     const compared = comparison(model);
     return {
       ...model, fileName,
-      read: (typed, reads) => (typed === text.prompt ? text.read : model.read(typed, reads)),
+      read: (typed, reads, newWords) => (typed === text.prompt ? text.read : model.read(typed, reads, newWords)),
       apiOf: (request, options) => {
         compared.then((words) => options.computed(`Computed in your browser. ${words}`), () => {});
         return model.apiOf(request, options);

@@ -32,7 +32,8 @@ import { readWith, tokenizerOf } from "./text_reading.js";
  * @property {boolean} isOwn whether it is a visitor's own, whose name is its key
  * @property {AboutModel} about
  * @property {Card} card
- * @property {(text: string, reads: string) => Promise<ReadText> | ReadText} read reads: "chat" or "plain", of a model that was tuned to answer
+ * @property {string[]} [newWords] that the vocabulary lacks, and whose places in it have their names
+ * @property {(text: string, reads: string, newWords?: string[]) => Promise<ReadText> | ReadText} read reads: "chat" or "plain", of a model that was tuned to answer
  * @property {ApiOf} apiOf
  *
  * @typedef {object} Answers
@@ -79,7 +80,7 @@ export class HttpAnswers {
     const own = tokenizer && tokenizerOf(tokenizer, about);
     return {
       name, version, isOwn, about, card, fileName,
-      read: (text, reads) => (own ? readWith(own, text) : new Api(asked, options).json("tokens", { text, reads })),
+      read: (text, reads, newWords = []) => (own ? readWith(own, text, newWords) : new Api(asked, options).json("tokens", { text, reads, new_words: newWords })),
       isLarge,
       apiOf: (request, { computed, onServer = false }) => (isSmall && !onServer ? new BrowserFirstApi({ ...asked, ...request }, { ...options, computed }) : new Api({ ...asked, ...request }, options)),
     };

@@ -11,7 +11,7 @@ import { MoreMenu } from "./more_menu.js";
 import { DEFAULT_MODEL, NotingReader, PageState, calledOf, pageState } from "./page_state.js";
 import { PromptLine } from "./prompt_line.js";
 import { closestTo } from "./spelling.js";
-import { EmptyPrompt, UnreadableText, noticesOf, readPrompt, sentenceIn, textOf } from "./text_reading.js";
+import { EmptyPrompt, UnreadableText, namedAfter, noticesOf, readPrompt, sentenceIn, textOf } from "./text_reading.js";
 import { needsModel, otherPromptOf, viewData } from "./view_data.js";
 import { ViewSlot, apiOf } from "./view_slot.js";
 /** @import { Answers, Model } from "./answers.js" */
@@ -68,6 +68,7 @@ export class Shell {
   shown = ""; // the page whose view is drawn
   /** @type {HTMLElement} */ place;
   /** @type {Model | null} */ model = null;
+  /** @type {Model | null} */ named = null; // with the names of the new words of the text that is shown
   /** @type {{ model: Model, text: PageText } | null} */ lastRead = null; // what could be read last
   /** @type {string | null} */ replaced = null; // what is said of a link's model that isn't here, or that has another version
 
@@ -80,7 +81,7 @@ export class Shell {
     this.models = new ModelMenu(line, (name) => this.chooseModel(name));
     this.prompt = new PromptLine(line, (text) => this.type(text));
     this.more = new MoreMenu(line, {
-      become: (changes) => this.becomeChanged(changes), read: (text) => otherPromptOf(this.model, text),
+      become: (changes) => this.becomeChanged(changes), read: (text) => otherPromptOf(this.named, text),
       groupOf: (name) => this.groupOf(name),
       reads: (how) => this.state.set({ reads: how === "chat" ? null : how }), tooLong: () => this.tooLong(),
     });
@@ -205,8 +206,9 @@ export class Shell {
     }, REOPEN_MS);
   }
 
-  /** @param {object} turn @param {Model | null} model @param {PageText | null} text */
-  async drawView(turn, model, text) {
+  /** @param {object} turn @param {Model | null} opened @param {PageText | null} text */
+  async drawView(turn, opened, text) {
+    const model = (this.named = opened && namedAfter(opened, text?.read));
     const effect = text?.changes ? await effectOf(model, text) : null;
     if (turn !== this.turn) return;
     const shown = effect?.overflows ? { ...text, changes: null } : text;
@@ -267,8 +269,9 @@ export class Shell {
     if (isEmpty) this.showProblem(null);
     this.showNotices([`${isEmpty ? `${error.message} ` : ""}Shown below is the last prompt that could be read: “${text.prompt}”`]);
     if (!Object.hasOwn(this.host.views, this.page)) return;
-    const data = await viewData(this.page, this.state, model, { ...text, isOutdated: true }, this.others);
-    if (turn === this.turn) this.slot.draw(data, apiOf(model));
+    const named = namedAfter(model, text.read);
+    const data = await viewData(this.page, this.state, named, { ...text, isOutdated: true }, this.others);
+    if (turn === this.turn) this.slot.draw(data, apiOf(named));
   }
 
   /** The other models there are. */

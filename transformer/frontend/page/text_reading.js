@@ -2,6 +2,7 @@
 
 import { ApiError } from "../api_error.js";
 import { changesOn, readChanges, withoutEffect } from "../changes.js";
+import { withNames } from "../engine/new_words.js";
 import { tokenizerFrom } from "../engine/tokenizer.js";
 import { grammarOf, strangeIn } from "./grammar.js";
 import { inWords } from "../intervention_codes.js";
@@ -18,6 +19,7 @@ import { windowStart } from "../generation/view_params.js";
  * @property {number[]} tokens empty for a text with unknown pieces
  * @property {string[]} labels
  * @property {UnknownPiece[]} unknown
+ * @property {string[]} [new_words] that the model reads as such
  * @property {string | null} [problem] why the text doesn't suit the model's task
  * @property {string | null} [known] the text without what is unknown
  * @property {string[]} [words] all words of a small vocabulary, where something is unknown
@@ -70,12 +72,17 @@ export function tokenizerOf(json, { card }) {
   return tokenizerFrom(json, { readsNames: card.mask_token_id !== null });
 }
 
-/** @param {ReturnType<typeof tokenizerFrom>} tokenizer @param {string} text @returns {ReadText} */
-export function readWith(tokenizer, text) {
+/** @param {ReturnType<typeof tokenizerFrom>} own a model's @param {string} text @param {string[]} [words] new ones of what is read with it @returns {ReadText} */
+export function readWith(own, text, words = []) {
+  const tokenizer = own.withNewWords([...words, text]);
+  const { newWords } = tokenizer;
   const unknown = tokenizer.unknownPieces(text);
-  if (unknown.length) return { tokens: [], labels: [], unknown, known: withoutUnknown(tokenizer, text), words: wordsOf(tokenizer) };
+  if (unknown.length) {
+    const problem = unknownSentence(unknown, tokenizer.limit);
+    return { tokens: [], labels: [], unknown, new_words: newWords, problem, known: withoutUnknown(tokenizer, text), words: wordsOf(own) };
+  }
   const tokens = tokenizer.encode(text);
-  return { tokens, labels: tokenizer.labels(tokens), unknown };
+  return { tokens, labels: tokenizer.labels(tokens), new_words: newWords, unknown };
 }
 
 /** A text without its unknown pieces; what is left may join to others. */
@@ -96,11 +103,11 @@ function wordsOf(tokenizer) {
   return tokenizer.labels(Array.from({ length: tokenizer.vocabSize }, (_, id) => id)).filter((word) => /^\p{L}{2,}$/u.test(word)).sort();
 }
 
-/** What is said of pieces that a model doesn't know. @param {UnknownPiece[]} unknown */
-export function unknownSentence(unknown) {
+/** What is said of pieces that a model doesn't know. @param {UnknownPiece[]} unknown @param {string} [limit] of the new words that it reads */
+export function unknownSentence(unknown, limit = "") {
   const listed = unknown.slice(0, NAMED).map(({ text, position }) => `“${text}” (character ${position + 1})`).join(", ");
   const more = unknown.length > NAMED ? `, and ${unknown.length - NAMED} more` : "";
-  return `This model has never seen ${listed}${more}. Remove ${unknown.length === 1 ? "it" : "them"}, or pick another model.`;
+  return `This model has never seen ${listed}${more}.${limit} Remove ${unknown.length === 1 ? "it" : "them"}, or pick another model.`;
 }
 
 /**
@@ -114,9 +121,8 @@ export function unknownSentence(unknown) {
 export async function readPrompt({ about: { config, card }, read: readBy }, prompt, reads = "chat") {
   if (!prompt) throw new EmptyPrompt();
   const read = await readBy(prompt, reads);
-  const { tokens, unknown, problem = null, begin = 0 } = read;
+  const { tokens, problem = null, begin = 0 } = read;
   if (problem) throw new UnreadableText(problem, read);
-  if (unknown.length) throw new UnreadableText(unknownSentence(unknown), read);
   if (!tokens.length) throw new EmptyPrompt();
   const isTranslator = config.architecture === "encoder-decoder";
   const over = tokens.length - config.context_length;
@@ -124,6 +130,16 @@ export async function readPrompt({ about: { config, card }, read: readBy }, prom
     throw new UnreadableText(`The ${isTranslator ? "source" : "prompt"} has ${counted(tokens.length)} tokens, and this model reads at most ${counted(config.context_length)}. Take ${counted(over)} away.`, read);
   }
   return { prompt, read, begin, tokens: isTranslator ? card.start_tokens : tokens, source: isTranslator ? tokens : [] };
+}
+
+/** A model that calls the new words of what was read by their names, in all its answers, and shares them with what it reads. @param {Model} model @param {ReadText | undefined} read @returns {Model} */
+export function namedAfter(model, read) {
+  const newWords = read?.new_words ?? [];
+  if (!newWords.length) return model;
+  return {
+    ...model, newWords, about: withNames(model.about, newWords), read: (text, reads, given = newWords) => model.read(text, reads, given),
+    apiOf: (request, options) => model.apiOf({ new_words: newWords, ...request }, options),
+  };
 }
 
 /**

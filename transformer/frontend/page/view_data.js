@@ -88,8 +88,9 @@ export const needsModel = (page) => !Object.hasOwn(WITHOUT_MODEL, page);
  */
 export async function viewData(page, state, model, text, others = NO_OTHERS) {
   const view = page === "Generate" && model.about.config.architecture === "encoder-only" ? "Filling" : page;
-  const { models = [], ...input } = needsModel(page) ? await WITH_MODEL[view](model, state, text, others) : WITHOUT_MODEL[page](model, text);
-  return { view, ...input, models: Object.fromEntries([...(model ? [model] : []), ...models].map((each) => [each.name, each])) };
+  const { models = [], about, ...input } = needsModel(page) ? await WITH_MODEL[view](model, state, text, others) : WITHOUT_MODEL[page](model, text);
+  const told = model?.newWords ? { ...about, newWords: model.newWords } : about;
+  return { view, ...input, about: told, models: Object.fromEntries([...(model ? [model] : []), ...models].map((each) => [each.name, each])) };
 }
 
 /** Layer and head to show first. @param {Model} model @param {string | null} kind */
@@ -115,7 +116,7 @@ const interventionsOf = (changes) => (changes ? changes.split("!").map((code) =>
 const fileNameOf = ({ name, fileName, isOwn, card: { title } }) => (fileName ?? (isOwn ? title : name)).replaceAll(/[/\s]+/g, "-");
 
 /** The same for the same prompt and source of the same model, changed in the same way. @param {Model} model @param {PageText} text */
-const identityOf = ({ name, version }, { tokens, source, changes }) => [name, version, tokens, source, changes].join("|");
+const identityOf = ({ name, version, newWords }, { tokens, source, changes }) => [name, version, tokens, source, changes, newWords].join("|");
 
 const labelOf = ({ about: { kinds } }, id) => kinds?.[id]?.[0] ?? `#${id}`;
 

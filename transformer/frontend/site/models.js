@@ -66,7 +66,7 @@ export class Models {
       if (engine.problem) throw engine.problem;
       await engine.ready;
       const tokenizer = tokenizerOf(json, about);
-      return { name, version: null, isOwn: false, about, card, engine, read: (text) => readWith(tokenizer, text), apiOf: (request) => /** @type {any} */ (new LocalApi(request, engine)) };
+      return { name, version: null, isOwn: false, about, card, engine, read: (text, _, newWords) => readWith(tokenizer, text, newWords), apiOf: (request) => /** @type {any} */ (new LocalApi(request, engine)) };
     } catch (error) {
       engine.end();
       throw error;

@@ -3,7 +3,7 @@
 import { ApiError } from "../api_error.js";
 import { windowStart } from "../generation/view_params.js";
 import { inWords } from "../intervention_codes.js";
-import { readPrompt } from "../page/text_reading.js";
+import { namedAfter, readPrompt } from "../page/text_reading.js";
 /** @import { Parameters } from "../api.js" */
 /** @import { Model } from "../page/answers.js" */
 /** @import { StateReader } from "../page/page_state.js" */
@@ -120,7 +120,7 @@ async function patching({ model, state, text, wholeOf, catalogue }) {
   about.sides = [[one, text.source], [two, other.read.source]].map(([tokens, source], at) => ({
     model: model.name, title: ["Your prompt", "The other prompt"][at], tokens, source, begin: 0, position: isCausal(model) ? one.length - 1 : predictedPosition(model, one), changes: kept,
   }));
-  return { about };
+  return { about, models: [namedAfter(model, other.read.read)] };
 }
 
 /** Where two answers part; behind the first token where they don't. @param {number[][]} both */
@@ -190,7 +190,9 @@ async function comparison(asked) {
 async function twoPrompts(asked) {
   const { model, state, text } = asked;
   const other = await otherOf(model, state, text);
-  return { about: { other, sides: other.problem ? null : await sidesOf(asked, ["Your prompt", "The other prompt"], [text, { ...other.read, changes: text.changes }]) } };
+  if (other.problem) return { about: { other, sides: null } };
+  const sides = await sidesOf(asked, ["Your prompt", "The other prompt"], [text, { ...other.read, changes: text.changes }]);
+  return { about: { other, sides }, models: [namedAfter(model, other.read.read)] };
 }
 
 async function withAndWithout(asked) {
@@ -220,7 +222,7 @@ async function twoModels(asked) {
   for (const each of chosen ? [chosen] : able.slice(0, MOST_READ)) {
     const found = await open(each.name);
     const reading = await readAs(found, inNamesOf(found, model, text.prompt), `To ${each.title}, your prompt`, state);
-    if (!other || !reading.problem) [other, read, problem] = [found, reading.read, reading.problem];
+    if (!other || !reading.problem) [other, read, problem] = [namedAfter(found, reading.read?.read), reading.read, reading.problem];
     if (!reading.problem) break;
   }
   const listed = able.find(({ name }) => name === other.name);
@@ -273,5 +275,5 @@ async function ladder({ model, state, text, catalogue, open }) {
   const models = await Promise.all(rungs.map(({ name }) => open(name)));
   const { read, problem } = await readAs(models[0], text.prompt, "On the ladder, your prompt", state);
   const corpus = models[0].card.corpus?.name === model.card.corpus?.name || rungs.some(({ name }) => name === model.name) ? null : (models[0].card.corpus?.title ?? "a different one");
-  return { about: { which, problem, last, rungs: rungs.map(({ name, attends }) => ({ name, attends })), tokens: read?.tokens ?? [], corpus, changed: Boolean(text.changes) }, choices, models };
+  return { about: { which, problem, last, rungs: rungs.map(({ name, attends }) => ({ name, attends })), tokens: read?.tokens ?? [], corpus, changed: Boolean(text.changes) }, choices, models: models.map((each) => namedAfter(each, read?.read)) };
 }

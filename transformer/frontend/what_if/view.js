@@ -15,7 +15,7 @@ import { ActivationPatching } from "./activation_patching.js";
 const QUESTIONS = { ablation: Ablation, patching: ActivationPatching, comparison: Comparison, ladder: Ladder };
 
 
-/** What each model's tokens are called, by its name and version. @type {Map<string, Promise<string[]>>} */
+/** What each model's tokens are called, by its name, its version and its new words. @type {Map<string, Promise<string[]>>} */
 const vocabularies = new Map();
 
 export class WhatIfView {
@@ -67,8 +67,8 @@ export class WhatIfView {
 
   /** What a model's tokens are called. @param {{ model: string }} side @returns {Promise<string[]>} */
   namesOf(side) {
-    const { name, version, about: { kinds, config }, apiOf } = this.modelOf(side);
-    const key = `${name} ${version}`;
+    const { name, version, newWords, about: { kinds, config }, apiOf } = this.modelOf(side);
+    const key = `${name} ${version} ${newWords}`;
     if (!vocabularies.has(key)) {
       const isKnown = Object.keys(kinds).length >= config.vocab_size;
       const names = isKnown ? Promise.resolve(Array.from({ length: config.vocab_size }, (_, id) => kinds[id][0])) : apiOf({}, { computed: () => {}, onServer: true }).json("vocabulary").then(({ labels }) => labels);

@@ -195,7 +195,7 @@ def _setup_finding(setup: Setup) -> str:
     """Say what is wrong with a model and its texts; "" for nothing."""
     if setup.model not in library.usable():
         return _no_model(setup.model)
-    tokenizer = library.tokenizer(setup.name)
+    tokenizer = setup.tokenizer
     for text in (setup.prompt or "", setup.text):
         if unknown := tokenizer.unknown_pieces(text):
             piece = unknown[0].text[:20]
