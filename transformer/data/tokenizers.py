@@ -205,7 +205,7 @@ class Tokenizer:
     def limit(self) -> str:
         """A sentence, where all places for new words are taken: how many there are."""
         is_full = self._slots and len(self.new_words) == len(self._slots)
-        return f" It reads up to {len(self._slots)} new words in a text." if is_full else ""
+        return f" A text can have up to {len(self._slots)} new words." if is_full else ""
 
     @property
     def vocab_size(self) -> int:

@@ -143,7 +143,7 @@ def _read_line(line: str, tokenizer: Tokenizer, context: int) -> tuple[tuple[int
     if unknown := tokenizer.unknown_pieces(line):
         listed = ", ".join(f"{code(piece.text, 40)} (character {piece.position + 1})" for piece in unknown[:3])
         more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-        return (), f"has {listed}{more}, which this model has never seen.{tokenizer.limit} The line is left out."
+        return (), f"has {listed}{more}, which this model has never seen; it is left out.{tokenizer.limit}"
     tokens = tuple(tokenizer.encode(line))
     if not tokens:
         return (), "is empty, and a prompt has at least one token; it is left out."

@@ -96,7 +96,7 @@ class Tokenizer {
   /** A sentence, where all places for new words are taken: how many there are. */
   get limit() {
     const count = this.slots.length;
-    return count && this.new.size === count ? ` It reads up to ${count} new words in a text.` : "";
+    return count && this.new.size === count ? ` A text can have up to ${count} new words.` : "";
   }
 
   /** One more than the largest id. */
