@@ -1,5 +1,6 @@
 """Keeps what a session and its tab have told each other of the page state: Python's half of the protocol."""
 
+import functools
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -178,7 +179,13 @@ def exchange(page: str = "") -> Exchange:
 
 def page_state() -> PageState:
     """The page state as it is now: the tab's, with what Python has changed in it."""
-    return PageState.of(exchange().texts)
+    return _state_of(tuple(exchange().texts.items()))
+
+
+@functools.lru_cache(maxsize=32)
+def _state_of(texts: tuple[tuple[str, str], ...]) -> PageState:
+    """A run asks for the same state some ten times, and reading one takes up to a millisecond."""
+    return PageState.of(dict(texts))
 
 
 def change(**values: Any) -> None:
