@@ -94,6 +94,8 @@ def _questions(checkpoint: Checkpoint, is_changed: bool) -> Iterator[tuple[str, 
         parts = ("hook_z[::-1, 0, :9]", "hook_mask", "hook_pattern[0, 1:3]", "out.weight[:, -2::3]") if last else ()
         yield "tensors", {**of, "names": names + [f"{last}.{part}" for part in parts]}
         yield "predictions", {**of, "first": 1, "last": count - 2}
+        turned = ",".join((source or text["tokens"]).split(",")[::-1])
+        yield "predictions", {**of, "first": 1, "last": 1, "orders": [turned, source or text["tokens"]]}
         if last:
             yield "ablation", {**of, "position": 1, "token": 4}
             yield "ablation", {**of, "changes": f"scale~{last}.hook_z~0~~0.0", "begin": 2}

@@ -249,6 +249,12 @@ def test_predictions_are_those_of_one_pass_and_an_encoder_s_those_of_each_token_
         close(torch.tensor(logits), expected)
     assert {str(token) for token in PROMPT} <= found.metadata["kinds"].keys()
     assert len(recording(client, "predictions", **asks).tensors.popitem()[1]) == len(PROMPT)
+    which = "source" if source else "tokens"
+    others = [ids(order) for order in (sorted(source or PROMPT), (source or PROMPT)[::-1])]
+    both = recording(client, "predictions", first=2, last=2, orders=others, **asks).tensors
+    for row, order in enumerate([asks[which], *others]):
+        alone = recording(client, "predictions", first=2, last=2, **{**asks, which: order}).tensors
+        assert all(np.array_equal(both[name][row], alone[name][0]) for name in alone)
 
 
 def test_of_a_large_encoder_few_tokens_are_masked_in_turn(client, monkeypatch):
@@ -296,6 +302,15 @@ WRONG = [
     *(
         ("predictions", {"model": "rotary", "tokens": "1,2", "first": first, "last": last}, 400, "last")
         for first, last in ((1, 0), (0, 2), (2, None))
+    ),
+    *(
+        (
+            "predictions",
+            {"model": "rotary", "tokens": "1,2", "orders": orders, "first": first, "last": 1},
+            400,
+            "orders",
+        )
+        for orders, first in ((["2,3"], 1), (["2"], 1), (["2,1"], 0), (["2,1"] * 17, 1))
     ),
     *(("rows", TWO | {"first": first, "last": last}, 400, "last") for first, last in ((2, 1), (1, 3))),
     ("rows", TWO | {"attention": "nowhere", "first": 1, "last": 1}, 400, "attention"),

@@ -30,8 +30,8 @@ WORDS = ("to", "be", "or", "not", "that", "is", "the", "question", "in", "mind",
 """Of letters that all of these models know."""
 TOKENS, PACE = 60, 25.0
 """Of a text, and how many of them are revealed in a second."""
-ORDERS = 13
-"""Of a text, on the page Positions: what is predicted for each, with positions and without."""
+ORDERS = 8
+"""Random orders of a text that the page Positions tries."""
 SAMPLING = {"temperature": 0.8, "seed": 1}
 MOST_NAMES, MOST_CELLS, SLICED = 64, 2_000_000, 100_000
 """Of one question of the page Inside, and the cells above which a tensor with heads comes head by head."""
@@ -167,9 +167,11 @@ class Visitor:
             await asyncio.gather(*both)
         elif self.at == "Positions":
             last = len(self.tokens) - 1
-            orders = [self.random.sample(self.tokens, len(self.tokens)) for _ in range(ORDERS)]
-            asked = (self._ask("predictions", "predictions", tokens=_list(o), first=last, last=last) for o in orders)
-            await asyncio.gather(*asked)
+            orders = [_list(self.random.sample(self.tokens, len(self.tokens))) for _ in range(ORDERS)]
+            await self._ask("predictions", "predictions", first=last, last=last, orders=orders)
+            less = [["without~positions~"], ["without~positions~", "without~mask~"]]
+            asks = {"first": last, "last": last, "orders": orders[:1]}
+            await asyncio.gather(*(self._ask("predictions", "predictions", changes="!".join(c), **asks) for c in less))
         elif self.at == "Generate":
             text = self.tokens + self.written
             await self._ask("scores", "scores", tokens=_list(text), first=len(text), **SAMPLING)
@@ -222,7 +224,7 @@ class Visitor:
             layer = self.random.randrange(len(found.about["modules"]))
             await self._ask_heads(found, [(layer, self.random.randrange(found.about["config"]["n_heads"]))], "head")
         elif self.at == "Generate":
-            text, where = self.tokens + self.written, {"attention": "blocks.0.attn", "head": self.random.randrange(4)}
+            text, where = self.tokens + self.written, {"attention": "blocks.0.attn", "head": self.random.randrange(2)}
             await self._ask("head", "rows", tokens=_list(text), first=max(1, len(text) - 100), last=len(text), **where)
 
     async def _ask_heads(self, found: _Pass, heads: list[tuple[int, int]], kind: str) -> None:

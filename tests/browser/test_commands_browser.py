@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests.benchmarks.protocol import SHELL
-from tests.benchmarks.visitors import ORDERS, Log, Visitor
+from tests.benchmarks.visitors import Log, Visitor
 from tests.browser.random_walk import BENIGN, Walk
 from tests.browser.reach_everything import reach
 
@@ -53,5 +53,5 @@ def test_a_visitor_of_the_load_benchmark_goes_through_a_lesson(tiny_server):
     assert not log.failures
     answers = {kind: len(times) for kind, times in log.answers.items()}
     assert answers["page"] == 6 and answers["overview"] == answers["outline"] == 1
-    assert "prompt" not in answers and answers["predictions"] == 2 + 2 * ORDERS
+    assert "prompt" not in answers and answers["predictions"] == 2 + 2 * 3
     assert answers["text"] == 1 and 1 <= answers["block"] <= 2 and answers["head"] >= 1

@@ -118,6 +118,7 @@ test("Masks are of the text's end, with the mask and without; of an encoder's te
 test("Positions show what the model uses, and the end of its text; without a text or a model what needs none", async () => {
   const { request, about } = await told("Positions", "prompt=abcabcabca&changes=without~positions~!scale~blocks.0.attn.hook_z~0~~0.0", { equations: ["hook_pos_embed", "blocks.0.attn.hook_z"] });
   assert.deepEqual([request.tokens, request.begin, request.changes], ["2,0,1,2,0,1,2,0", 2, "scale~blocks.0.attn.hook_z~0~~0.0"]);
+  assert.equal(about.text.labels.join(""), "cabcabca");
   assert.deepEqual([about.text.asked, about.text.isCut, about.text.removes, about.model.shuffles], [7, true, true, 8]);
   const translated = await told("Positions", "prompt=abc", { architecture: "encoder-decoder", parameters: 1e9 });
   assert.deepEqual([translated.request.tokens, translated.request.source, translated.about.text.asked, translated.about.model.shuffles], ["9", "0,1,2", 0, 1]);

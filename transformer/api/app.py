@@ -55,6 +55,7 @@ from .request_parameters import (
     clean_inputs_of,
     ids_of,
     kind_of,
+    orders_of,
     part_named,
 )
 from .responses import Asked, Responder, as_json
@@ -184,15 +185,18 @@ def _passes(responder: Responder) -> APIRouter:
     @routes.of_pass("/predictions", PredictionsQuery, "What a model predicts at each position of a pass")
     def predicted(query: PredictionsQuery, inputs: PassInputs) -> Callable:
         """By position, after each token, or of an encoder in place of each, which is masked for it: `logits`, or with a
-        large vocabulary only those of the likeliest tokens."""
+        large vocabulary only those of the likeliest tokens. With `orders`, a row for the text and one for each."""
         first, last = query.first, len(inputs.tokens) - 1 if query.last is None else query.last
         if not first <= last < len(inputs.tokens):
             raise wrong("last", f"first and last are positions from 0 to {len(inputs.tokens) - 1}, in this order")
+        texts = orders_of(query, inputs)
+        if len(texts) > 1 and first != last:
+            raise wrong("orders", "first and last are one position then")
         checkpoint = inputs.model.checkpoint
         most = predictions.most_masked(checkpoint, len(inputs.tokens))
-        if not checkpoint.model.config.is_causal and last - first >= most:
+        if not checkpoint.model.config.is_causal and len(texts) * (last - first + 1) > most:
             raise ApiError(413, f"At most {most} tokens of this text can be masked in turn; ask for fewer.", "first")
-        return lambda: predictions.predictions(*inputs.passed, first, last, inputs.interventions)
+        return lambda: predictions.predictions(inputs.model, texts, first, last, inputs.interventions)
 
     @routes.of_pass("/checks", PassQuery, "Every tensor of a pass against its equation", responder.json, JSON)
     def checks(query: PassQuery, inputs: PassInputs) -> Callable:

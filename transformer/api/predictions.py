@@ -3,7 +3,7 @@
 Dimensions: pos, vocab, likeliest.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -34,15 +34,17 @@ def most_masked(checkpoint: Checkpoint, length: int) -> int:
 
 
 def predictions(
-    model: OpenModel, tokens: Tokens, source: Tokens, first: int, last: int, interventions: Interventions
+    model: OpenModel, texts: Sequence[tuple[Tokens, Tokens]], first: int, last: int, interventions: Interventions
 ) -> Recording:
-    """Logits at the positions from first to last, as `logits_at` computes them.
+    """Logits at the positions from first to last of one text after the other, as `logits_at` computes them.
 
-    Tensors: `logits` (pos, vocab), or of a large vocabulary `top_ids` and `top_logits` (pos, likeliest) and
-    `normaliser` (pos,). Metadata: `kinds`, the names of the text's tokens and of the likeliest, or of all of a small
-    vocabulary.
+    texts: tokens and source of each; all have the same tokens. Tensors: `logits` (pos, vocab), or of a large vocabulary
+    `top_ids` and `top_logits` (pos, likeliest) and `normaliser` (pos,). Metadata: `kinds`, the names of the texts'
+    tokens and of the likeliest, or of all of a small vocabulary.
     """
-    found, tokenizer = _predictions(model, tokens, source, first, last, interventions), model.checkpoint.tokenizer
+    by_text = [_predictions(model, *text, first, last, interventions) for text in texts]
+    found = {name: np.concatenate([of_text[name] for of_text in by_text]) for name in by_text[0]}
+    (tokens, source), tokenizer = texts[0], model.checkpoint.tokenizer
     named = set(range(tokenizer.vocab_size))
     if "top_ids" in found:
         named = {*tokens, *source, *map(int, found["top_ids"][:, :NAMED].flat)}

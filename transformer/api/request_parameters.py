@@ -21,6 +21,7 @@ LONGEST_TEXT = 20_000
 MOST_NAMES = 64
 MOST_CELLS = 8_000_000
 """Numbers of one answer, which are 32 MB."""
+MOST_ORDERS = 16
 MOST_NEW_TOKENS = 500
 BETWEEN = "!"
 """Separates two changes."""
@@ -196,6 +197,9 @@ class PredictionsQuery(PassQuery):
     first: Index = 0
     last: Index | None = None
     """Without it, the last."""
+    orders: Annotated[list[Ids], Field(max_length=MOST_ORDERS)] = []
+    """The same tokens in other orders (of an encoder–decoder, its source's), each read by itself. May be given several
+    times; then `first` and `last` are one position."""
 
 
 class RowsQuery(PassQuery):
@@ -252,6 +256,16 @@ def clean_inputs_of(query: PatchingQuery, inputs: PassInputs) -> tuple[Tokens, T
         if len(one) != len(other):
             raise wrong(parameter, f"it has {len(other)} tokens and the other text {len(one)}; both must have as many")
     return tokens, source
+
+
+def orders_of(query: PredictionsQuery, inputs: PassInputs) -> list[tuple[Tokens, Tokens]]:
+    """Tokens and source of a text, then of its other orders. Raises: ApiError for one of other tokens."""
+    texts = [(inputs.tokens, inputs.source)]
+    for order in map(ids_of, query.orders):
+        if sorted(order) != sorted(inputs.source or inputs.tokens):
+            raise wrong("orders", "each has the tokens of the text, in another order")
+        texts.append((inputs.tokens, order) if inputs.source else (order, ()))
+    return texts
 
 
 def _check_pass(model: OpenModel, tokens: Tokens, source: Tokens, parameter: str, *, fits: bool = True) -> None:

@@ -12,13 +12,15 @@ import { hooksOf } from "./interventions.js";
  * @typedef {import("./live_model.js").LiveModel} LiveModel
  * @typedef {import("../api.js").Parameters} Values
  *
- * @typedef {object} Question what a pass is of
- * @property {number[]} tokens
- * @property {number[]} source
+ * @typedef {{ tokens: number[], source: number[] }} Text what a pass reads
+ *
+ * @typedef {object} OfText what a pass is of, besides
  * @property {string[]} codes of what is changed
  * @property {Hooks} hooks what changes them
  * @property {number} begin the first token's position in the whole text, from whose start changes count
  * @property {string} key the same for equal passes
+ *
+ * @typedef {Text & OfText} Question
  */
 
 const MOST_TOKENS = 20_000; // of a text that is written on
@@ -63,6 +65,17 @@ export function ids(name, written) {
   if (written === null || written === undefined || written === "") return [];
   if (!IDS.test(String(written))) throw wrong(name, "it is a list of token ids, such as 31,5,7");
   return String(written).split(",").map(Number);
+}
+
+/** A question's text in other orders: of an encoder–decoder, its source. @param {Question} question @param {string | string[]} written @returns {Text[]} */
+export function ordersOf({ tokens, source }, written = []) {
+  const sorted = (/** @type {number[]} */ read) => [...read].sort().join();
+  const own = sorted(source.length ? source : tokens);
+  return [written].flat().map((each) => {
+    const order = ids("orders", each);
+    if (sorted(order) !== own) throw wrong("orders", "each has the tokens of the text, in another order");
+    return source.length ? { tokens, source: order } : { tokens: order, source };
+  });
 }
 
 /** A whole number within bounds. @param {string} name @param {any} written @param {number} least @param {number} most */

@@ -10,10 +10,10 @@ import { inTurns } from "./live_model.js";
 import { DecodeState, pointAt } from "./generation.js";
 import { passInSteps } from "./forward_pass.js";
 import { neededFor } from "./model.js";
-import { samplingOf, whole } from "./questions.js";
+import { ordersOf, samplingOf, whole } from "./questions.js";
 /** @import { Floats } from "./model.js" */
 /** @import { LiveModel, Rest } from "./live_model.js" */
-/** @import { Question } from "./questions.js" */
+/** @import { Question, Text } from "./questions.js" */
 /** @import { Recording } from "../recording.js" */
 
 const SMALL_VOCABULARY = 256; // up to this size all logits of a token are told
@@ -121,6 +121,7 @@ export async function scores(live, question, values, rest) {
 
 /**
  * What a model predicts after the token at each of some positions, all of one pass; an encoder in its place, where it is masked.
+ * Of other orders of the text the same follows.
  *
  * @param {LiveModel} live
  * @param {Question} question
@@ -133,16 +134,21 @@ export async function predictions(live, question, values, rest) {
   const { config, model, about: { card: { mask_token_id: mask } } } = live;
   const last = whole("last", values.last ?? tokens.length - 1, 0, tokens.length - 1);
   const first = whole("first", values.first ?? 0, 0, last);
-  const expected = new LogitRows(config.vocab_size, last - first + 1);
+  const texts = [{ tokens, source }, ...ordersOf(question, values.orders)];
+  if (texts.length > 1 && first !== last) throw wrong("orders", "first and last are one position then");
+  const expected = new LogitRows(config.vocab_size, texts.length * (last - first + 1));
   const named = new Set([...tokens, ...source]);
   const wanted = neededFor(["logits", ...hooks.at.keys()], model.equations);
-  const pass = async (/** @type {number[]} */ read) => (await inTurns(passInSteps(model, { tokens: read, source }, { wanted, hooks, begin }), rest)).get("logits").data;
-  const ofText = isCausal(config) ? await pass(tokens) : null;
-  for (let position = first; position <= last; position++) {
-    const data = ofText ?? (await pass(tokens.map((token, at) => (at === position ? mask : token))));
-    const logits = data.subarray(position * config.vocab_size, (position + 1) * config.vocab_size);
-    checkLogits(logits);
-    for (const id of expected.put(position - first, logits)) named.add(id);
+  const pass = async (/** @type {Text} */ read) => (await inTurns(passInSteps(model, read, { wanted, hooks, begin }), rest)).get("logits").data;
+  let row = 0;
+  for (const text of texts) {
+    const ofText = isCausal(config) ? await pass(text) : null;
+    for (let position = first; position <= last; position++) {
+      const data = ofText ?? (await pass({ ...text, tokens: text.tokens.map((token, at) => (at === position ? mask : token)) }));
+      const logits = data.subarray(position * config.vocab_size, (position + 1) * config.vocab_size);
+      checkLogits(logits);
+      for (const id of expected.put(row++, logits)) named.add(id);
+    }
   }
   return { tensors: expected.tensors, metadata: { kinds: expected.isWhole ? live.about.kinds : live.kindsOf(named) } };
 }

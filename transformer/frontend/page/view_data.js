@@ -311,7 +311,7 @@ function positionsData(model, text) {
   };
   if (!text) return { request: {}, about: { ...about, text: null } };
   const isTranslator = text.source.length > 0;
-  const { tokens, begin } = passOver(model, text, isTranslator ? text.source : text.tokens);
+  const { tokens, begin, start } = passOver(model, text, isTranslator ? text.source : text.tokens);
   const masks = card.mask_token_id === null ? -1 : tokens.indexOf(card.mask_token_id);
   const asked = config.architecture === "encoder-only" && masks >= 0 ? masks : tokens.length - 1;
   const end = Math.max(tokens.length - LONGEST_SHUFFLED, 0);
@@ -320,5 +320,5 @@ function positionsData(model, text) {
   const codes = (text.changes ?? "").split("!").filter(Boolean);
   const kept = codes.filter((code) => !removesOrder(code));
   const request = requestOf({ tokens: isTranslator ? text.tokens : read, source: isTranslator ? read : [], changes: kept.join("!") || null, begin: isTranslator ? 0 : begin + first });
-  return { request, about: { ...about, text: { isTranslator, read, asked: isTranslator ? text.tokens.length - 1 : asked - first, isCut: read.length < (isTranslator ? text.source : text.tokens).length, kept, removes: kept.length < codes.length } } };
+  return { request, about: { ...about, text: { isTranslator, read, labels: text.read.labels.slice(start + first, start + first + read.length), asked: isTranslator ? text.tokens.length - 1 : asked - first, isCut: read.length < (isTranslator ? text.source : text.tokens).length, kept, removes: kept.length < codes.length } } };
 }

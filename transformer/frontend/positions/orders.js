@@ -2,7 +2,7 @@
 
 import { isCausal } from "../attention_config.js";
 import { problemOf } from "../intervention_checks.js";
-import { lastOf, likeliestOf, probabilityOf } from "../what_if/distributions.js";
+import { distributionsOf, likeliestOf, probabilityOf } from "../what_if/distributions.js";
 /** @import { Api, Parameters } from "../api.js" */
 /** @import { Described } from "../intervention_checks.js" */
 /** @import { Distribution } from "../what_if/distributions.js" */
@@ -36,6 +36,7 @@ const CANDIDATES = 3; // tokens that are named of a prediction
  * @typedef {object} AboutText
  * @property {boolean} isTranslator whether the source is shuffled, and not what a decoder reads
  * @property {number[]} read the tokens that are
+ * @property {string[]} labels of these
  * @property {number} asked the position that is predicted, or after which, in what the decoder or an encoder-only model reads
  * @property {boolean} isCut whether the prompt is longer
  * @property {string[]} kept changes of the model
@@ -89,28 +90,26 @@ function shuffled(text, moves, count) {
  * @param {AboutText} about
  * @returns {Promise<Comparison | null>}
  */
-export async function comparedOrders(api, apiOf, model, { isTranslator, read, asked: at, kept }) {
+export async function comparedOrders(api, apiOf, model, { isTranslator, read, labels, asked: at, kept }) {
+  const moves = read.map((_, place) => place).filter((place) => isTranslator || (place !== at && !isSpecial(labels[place])));
+  if (new Set(moves.map((place) => read[place])).size < 2) return null;
   /** @type {Record<number, string[]>} */
   const kinds = {};
   const label = (/** @type {number} */ id) => kinds[id]?.[0] ?? `#${id}`;
-  const predicted = async (/** @type {Api} */ by) => {
-    const recording = await by.recording("predictions", { first: at, last: at });
+  /** What is predicted for the text, and for others. @param {Api} by @param {number[][]} others */
+  const predicted = async (by, others) => {
+    const recording = await by.recording("predictions", { first: at, last: at, orders: others.map((order) => order.join()) });
     Object.assign(kinds, recording.metadata.kinds);
-    return lastOf(recording);
+    return distributionsOf(recording);
   };
-  const first = await predicted(api);
-  const moves = read.map((_, place) => place).filter((place) => isTranslator || (place !== at && !isSpecial(label(read[place]))));
-  if (new Set(moves.map((place) => read[place])).size < 2) return null;
-  const ask = (/** @type {number[]} */ order, /** @type {string[]} */ codes) =>
-    predicted(apiOf({ ...api.about, [isTranslator ? "source" : "tokens"]: order.join(), changes: [...kept, ...codes].join("!") || null }));
-  const [, ...ways] = waysOf(model);
   const orders = shuffled(read, moves, model.shuffles);
-  const all = await Promise.all(orders.map((order) => ask(order, [])));
+  const [first, ...all] = await predicted(api, orders);
   const changes = all.map((distribution) => largestChange(first, distribution));
   const most = changes.indexOf(Math.max(...changes));
+  const [, ...ways] = waysOf(model);
+  const less = await Promise.all(ways.map(({ codes }) => predicted(apiOf({ ...api.about, changes: [...kept, ...codes].join("!") }), [orders[most]])));
+  const distributions = [first, all[most]].map((distribution, order) => [distribution, ...less.map((both) => both[order])]);
   const texts = /** @type {[number[], number[]]} */ ([read, orders[most]]);
-  const others = await Promise.all(texts.map((text) => Promise.all(ways.map(({ codes }) => ask(text, codes)))));
-  const distributions = [first, all[most]].map((distribution, order) => [distribution, ...others[order]]);
   return { texts, distributions, moved: distributions[0].map((distribution, way) => largestChange(distribution, distributions[1][way])), label };
 }
 
