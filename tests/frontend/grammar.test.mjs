@@ -1,4 +1,4 @@
-// Tests the grammar of the stories: that it has every story that is told and nothing else, and offers each word that comes.
+// Tests the grammars: that they have every text of their task and nothing else, and offer each word that comes.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,8 +6,8 @@ import { test } from "node:test";
 import { Grammar, corrected, strangeIn } from "../../transformer/frontend/page/grammar.js";
 import { closestTo } from "../../transformer/frontend/page/spelling.js";
 
-const { rules, texts, examples } = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "grammar.json"), "utf-8"));
-const [grammar, masked] = [new Grammar(rules), new Grammar(rules, true)];
+const { stories: { grammar: json, texts, examples }, numbers } = JSON.parse(readFileSync(join(process.env.HEADSUP_FIXTURES, "grammars.json"), "utf-8"));
+const [grammar, masked, ofNumbers] = [new Grammar(json), new Grammar(json, true), new Grammar(numbers.grammar)];
 const partsOf = (text) => text.matchAll(/[.?]|[^\s.?]+/g);
 const isKnown = (word) => grammar.words.has(word.toLowerCase());
 
@@ -35,6 +35,20 @@ test("before each word of a story that word is offered, or any of one's own, and
   }
 });
 
+test("a number's words are offered one after another, whatever separates them, and none after the last", () => {
+  for (const text of numbers.texts) {
+    for (const { 0: word, index } of text.matchAll(/[a-z]+/g)) {
+      const before = text.slice(0, index);
+      assert.ok(ofNumbers.next(before).words.includes(word) && ofNumbers.next(`${before}${word[0]}`).words.includes(word), `${before}|${word}`);
+    }
+    assert.deepEqual(ofNumbers.outside(text.replaceAll("-", " ").replace("thousand ", "thousand, ")), []);
+  }
+  assert.deepEqual(ofNumbers.next("one thousand and five ").words, []);
+  assert.deepEqual(ofNumbers.next("thousand ").strange, "thousand");
+  assert.deepEqual(ofNumbers.slips("fourty-two"), [{ typed: "fourty", known: "forty" }]);
+  assert.equal(corrected("fourty-two fourtyish", { typed: "fourty", known: "forty" }), "forty-two fourtyish");
+});
+
 test("what is offered first goes on in each of the possible ways; of words alike, with those that the text has", () => {
   const first = (text, count) => grammar.next(text).words.slice(0, count);
   assert.deepEqual(first("Tom took the ball. Zorp gave ", 1), ["the"]);
@@ -55,7 +69,7 @@ test("a sentence outside the grammar is called that, and what would do is named;
   const [{ sentence }] = /** @type {any[]} */ (strangeIn(grammar, "Alice kicked the ball. Hello."));
   assert.match(sentence, /^The model has never met sentences like “Alice kicked the ball\.” and 1 other, .* After “Alice”, it knows “went”, “is”, “took”/);
   assert.equal(grammar.next("Alice kicked the ").strange, "kicked");
-  assert.deepEqual(new Grammar({ ...rules, PERSON: ["Mary"] }).outside("Tom ran to the park."), [{ sentence: "Tom ran to the park.", before: "", could: ["Mary", "Where", "Who", "What"] }]);
+  assert.deepEqual(new Grammar({ rules: { ...json.rules, PERSON: ["Mary"] } }).outside("Tom ran to the park."), [{ sentence: "Tom ran to the park.", before: "", could: ["Mary", "Where", "Who", "What"] }]);
 });
 
 test("a word that is one slip from a known one, or two where it is long, is offered as that one where it can stand", () => {

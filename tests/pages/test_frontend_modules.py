@@ -269,7 +269,7 @@ def write_fixtures(folder: Path) -> None:
     """What the tests under tests/frontend read."""
     write_tokenizer_cases(folder / "tokenizers.json")
     write_labels(folder / "labels.json")
-    write_grammar_cases(folder / "grammar.json")
+    write_grammar_cases(folder / "grammars.json")
     tensors = {
         "blocks.0.hook_resid_pre[3]": np.array([[0, -0.5, 1.5], [1e-7, -np.inf, np.nan]], np.float32),
         "halves": np.array([0, 1, -2.5, 65504, 2**-24, 2**-14, -np.inf, np.nan], np.float16),

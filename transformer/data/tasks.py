@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from ..config import Architecture
+from .grammars import Grammar, of_number_words, of_stories
 from .number_words import english, number_from_english, spanish, words_of
 from .stories import (
     LONGEST_FACT,
@@ -30,7 +31,6 @@ from .stories import (
     tell,
     written,
 )
-from .story_grammar import Rules, story_rules
 from .tokenizers import Tokenizer
 
 PAD, START, END, MASK = "[pad]", "[start]", "[end]", "[mask]"
@@ -73,8 +73,6 @@ class Task(ABC):
     architecture: Architecture
     ends = True
     """Whether the model ends its answer with `[end]`."""
-    grammar: Rules | None = None
-    """Of each symbol, the right-hand sides that may stand for it, for a task whose texts are sentences."""
     takes_any_text = False
     """Whether `problem` never finds anything: unknown pieces of a text are named elsewhere."""
     longest: int
@@ -84,6 +82,11 @@ class Task(ABC):
     @abstractmethod
     def tokenizer(self) -> Tokenizer:
         """The task's vocabulary, with `[pad]`, `[start]` and `[end]`."""
+
+    @property
+    def grammar(self) -> Grammar | None:
+        """What its texts are made of, if they are words."""
+        return None
 
     @abstractmethod
     def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Example:
@@ -170,6 +173,10 @@ class NumberWords(Task):
         texts = [write(number) for write in (english, spanish) for number in numbers]
         words = {word for text in texts for word in text.replace("-", " ").split()}
         return Tokenizer.of_words(words, (PAD, START, END))
+
+    @property
+    def grammar(self) -> Grammar:
+        return of_number_words()
 
     def is_held_out(self, number: int) -> bool:
         """True for the numbers that training never meets."""
@@ -284,13 +291,16 @@ class Stories(Task):
     summary = "Reads a short story and answers a question: who has what, who is where, who gave what to whom."
     language = "English"
     architecture = "decoder-only"
-    grammar = story_rules()
     takes_any_text = True
     longest = MOST_FACTS * LONGEST_FACT + MOST_QUESTIONS * (LONGEST_QUESTION + 1) + 1
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
         return Tokenizer.of_sentences(WORDS, (PAD, START, END))
+
+    @property
+    def grammar(self) -> Grammar:
+        return of_stories()
 
     def draw(self, random: np.random.Generator, *, held_out: bool = False) -> Question:
         while True:

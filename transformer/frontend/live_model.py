@@ -14,7 +14,7 @@ from safetensors.torch import save
 from ..checkpoints.checkpoint import Checkpoint
 from ..checkpoints.model_card import ModelCard
 from ..config import ModelConfig
-from ..data.story_grammar import NEW, Rules, within
+from ..data.grammars import NEW
 from ..data.tasks import TASKS
 from ..data.token_names import kinds_of
 from ..data.tokenizers import NEW_WORD, Tokenizer
@@ -82,12 +82,12 @@ def about_model(config: ModelConfig, tokenizer: Tokenizer, card: ModelCard, *, n
     }
 
 
-def _grammar_of(tokenizer: Tokenizer, card: ModelCard) -> Rules | None:
-    task = TASKS.get(card.task)
-    if task is None or task.grammar is None:
+def _grammar_of(tokenizer: Tokenizer, card: ModelCard) -> dict[str, Any] | None:
+    grammar = TASKS[card.task].grammar if card.task in TASKS else None
+    if grammar is None:
         return None
     words = tokenizer.labels(range(tokenizer.vocab_size))
-    return within(task.grammar, [*words, *([NEW] if NEW_WORD.format(1) in words else [])])
+    return dataclasses.asdict(grammar.within([*words, *([NEW] if NEW_WORD.format(1) in words else [])]))
 
 
 def about_card(card: ModelCard) -> dict[str, Any]:

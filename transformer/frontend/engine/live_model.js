@@ -25,7 +25,7 @@ import { mostNewWords, withNames } from "./new_words.js";
  * @property {{ name: string, title: string, sentence: string }[]} measures
  * @property {number} rounding
  * @property {Record<string, string[]>} kinds
- * @property {Record<string, string[]> | null} [grammar] of its texts, as page/grammar.js reads it
+ * @property {import("../page/grammar.js").GrammarJson | null} [grammar] of its texts
  * @property {{ before: boolean, added: boolean, last: boolean }} norms
  * @property {{ title: string, task: string, start_tokens: number[], stop_tokens: number[], mask_token_id: number | null }} card
  *

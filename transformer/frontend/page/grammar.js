@@ -7,6 +7,8 @@ import { counted } from "../number_format.js";
 import { closestTo } from "./spelling.js";
 
 /**
+ * @typedef {{ rules: Record<string, string[]>, separators?: string }} GrammarJson separators: signs that are read as spaces
+ *
  * @typedef {Set<string>} States what may follow a text: any of these
  * @typedef {{ word: string, start: number, end: number }} Piece a word or a sign of a text, and where it stands
  * @typedef {{ typed: string, known: string }} Slip a word that was likely meant to be a known one
@@ -34,22 +36,29 @@ const LEAST_NEW = 4; // letters of a new word that is taken for a slip: many sho
 const made = new WeakMap();
 
 /** The grammar of a model's texts; null if it has none. @param {import("../engine/live_model.js").AboutModel} about */
-export function grammarOf({ grammar: rules, card }) {
-  if (!rules) return null;
-  if (!made.has(rules)) made.set(rules, new Grammar(rules, card.mask_token_id !== null));
-  return made.get(rules);
+export function grammarOf({ grammar: json, card }) {
+  if (!json) return null;
+  if (!made.has(json)) made.set(json, new Grammar(json, card.mask_token_id !== null));
+  return made.get(json);
 }
 
 export class Grammar {
-  /** @param {Record<string, string[]>} rules @param {boolean} [hasMasks] whether [mask] may stand for any word */
-  constructor(rules, hasMasks = false) {
+  /** @param {GrammarJson} json @param {boolean} [hasMasks] whether [mask] may stand for any word */
+  constructor({ rules, separators = "" }, hasMasks = false) {
     this.rules = rules;
+    this.separators = separators;
     this.hasMasks = hasMasks;
     const words = Object.values(rules).flat().flatMap((side) => side.split(" ")).filter((part) => !Object.hasOwn(rules, part) && part !== NEW);
     /** @type {Map<string, string>} each word as it is written, by its small letters */
     this.words = new Map(words.map((word) => [small(word), word]));
     /** @type {Map<string, Map<string, States>>} of each state, what may follow its next word */
     this.following = new Map();
+  }
+
+  /** @param {string} text @returns {Piece[]} */
+  piecesOf(text) {
+    const spaced = Array.from(text, (sign) => (this.separators.includes(sign) ? " " : sign)).join("");
+    return Array.from(spaced.matchAll(PIECE), ({ 0: word, index }) => ({ word, start: index, end: index + word.length }));
   }
 
   /** What may follow the next word, by that word. @param {string} state @returns {Map<string, States>} */
@@ -59,7 +68,7 @@ export class Grammar {
       const found = new Map();
       if (Object.hasOwn(this.rules, symbol)) {
         for (const side of this.rules[symbol]) merge(found, this.after([side, ...rest].join(" ")));
-      } else {
+      } else if (symbol) {
         found.set(symbol, new Set([rest.join(" ")]));
       }
       this.following.set(state, found);
@@ -88,8 +97,8 @@ export class Grammar {
    * @returns {Next}
    */
   next(text) {
-    const pieces = piecesOf(text);
-    const last = /[\s.?]$/.test(text) ? null : pieces.at(-1) ?? null;
+    const pieces = this.piecesOf(text);
+    const last = pieces.at(-1)?.end === text.length && !AFTER[pieces.at(-1).word] ? pieces.at(-1) : null;
     const { states, strange } = this.read(last ? pieces.slice(0, -1) : pieces);
     const begun = last?.word ?? "";
     const offered = this.offered(states, text);
@@ -101,7 +110,7 @@ export class Grammar {
 
   /** Words that may come next: one after which the text goes on in each of the possible ways, then another of each. @param {States} states @param {string} text */
   offered(states, text) {
-    const told = new Map(piecesOf(text).map(({ word, start }) => [small(word), start]));
+    const told = new Map(this.piecesOf(text).map(({ word, start }) => [small(word), start]));
     /** @type {Map<string, string[]>} */
     const alike = new Map();
     for (const [word, next] of this.afterAny(states)) {
@@ -116,7 +125,7 @@ export class Grammar {
 
   /** Every sentence of a text that the model has never met. @param {string} text @returns {Outside[]} */
   outside(text) {
-    return this.read(piecesOf(text)).lost.map(({ start, end, before, states }) => ({
+    return this.read(this.piecesOf(text)).lost.map(({ start, end, before, states }) => ({
       sentence: text.slice(start, end), before, could: this.offered(states, text).filter((word) => word !== MASK),
     }));
   }
@@ -124,7 +133,7 @@ export class Grammar {
   /** Every word of a text that was likely meant to be a known one, each once. @param {string} text @returns {Slip[]} */
   slips(text) {
     const found = new Map();
-    for (const { word, states } of this.read(piecesOf(text)).unknown) {
+    for (const { word, states } of this.read(this.piecesOf(text)).unknown) {
       const isNew = this.afterAny(states).has(NEW);
       const known = isNew && word.length < LEAST_NEW ? null : closestTo(word, this.offered(states, ""));
       if (known) found.set(word, known);
@@ -188,12 +197,8 @@ function outsideSentence([{ sentence, before, could }, ...more]) {
 
 /** A text in which a known word stands for what was typed. @param {string} text @param {Slip} slip */
 export function corrected(text, { typed, known }) {
-  return text.replace(PIECE, (piece) => (piece === typed ? known : piece));
-}
-
-/** @param {string} text @returns {Piece[]} */
-function piecesOf(text) {
-  return Array.from(text.matchAll(PIECE), ({ 0: word, index }) => ({ word, start: index, end: index + word.length }));
+  const isLetter = (sign = "") => /[\p{L}\p{M}\p{N}]/u.test(sign);
+  return text.replaceAll(typed, (found, at) => (isLetter(text[at - 1]) || isLetter(text[at + typed.length]) ? found : known));
 }
 
 /** @param {Map<string, States>} found @param {Map<string, States>} more */

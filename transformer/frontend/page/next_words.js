@@ -115,7 +115,7 @@ export class NextWords {
     const { field, next: { begun } } = this;
     const { value, selectionStart: caret } = field;
     const before = value.slice(0, caret - begun.length);
-    const left = /^[.?]/.test(word) ? before.trimEnd() : before && !/\s$/.test(before) ? `${before} ` : before;
+    const left = /^[.?]/.test(word) ? before.trimEnd() : before && !/[\s-]$/.test(before) ? `${before} ` : before;
     const right = value.slice(caret).replace(begun ? /^[^\s.?]+/ : /^(?!)/, "");
     const space = /^[\s.?]/.test(right) ? "" : " ";
     field.value = `${left}${word}${space}${right}`;

@@ -15,8 +15,9 @@ export function closestTo(typed, known) {
   if (word.length < SHORT) return null;
   let [closest, least] = [null, word.length >= LONG ? 3 : 2];
   for (const other of known) {
+    if (Math.abs(other.length - word.length) >= least || !/^\p{L}/u.test(other)) continue;
     const slips = slipsBetween(word, other.toLowerCase());
-    if (slips > 0 && slips < least && /^\p{L}/u.test(other)) [closest, least] = [other, slips];
+    if (slips > 0 && slips < least) [closest, least] = [other, slips];
   }
   return closest;
 }
