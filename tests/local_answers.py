@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 
 from tests.helpers import MODERN
-from tests.tiny_models import ALPHABET, save_encoder, save_tiny, save_translator
+from tests.tiny_models import ALPHABET, save_encoder, save_newcomer, save_tiny, save_translator
 from transformer import Checkpoint, attention_modules, load_checkpoint
 from transformer.api.app import create_app
 from transformer.api.browser_models import describe
@@ -39,6 +39,7 @@ def write_answers(folder: Path) -> None:
     save_tiny(odd, "many", alphabet=ALPHABET + "".join(map(chr, range(0x4E00, 0x4E00 + 600))))
     save_encoder(odd, "encoder-with-head", masked_word_head=True, norm="post", attention_windows=(3, 0))
     save_translator(odd, norm="post")
+    save_newcomer(odd)
     for path, names in ((CHECKPOINTS, SHIPPED), (odd, sorted(path.name for path in odd.iterdir()))):
         asyncio.run(_write_all(folder, path, names))
 
@@ -49,7 +50,9 @@ async def _write_all(folder: Path, path: Path, names: Iterable[str]) -> None:
     async with httpx2.AsyncClient(transport=transport, base_url="http://api") as client:
         for name in names:
             checkpoint, asked = load_checkpoint(path / name), []
+            new_words = checkpoint.tokenizer.with_new_words(["Łukasz 👨‍👩‍👧 a\u00adb"]).new_words
             for at, (question, values) in enumerate(_questions(checkpoint, name in CHANGED)):
+                values |= {"new_words": new_words} if new_words else {}
                 given = {key: value for key, value in values.items() if value is not None}
                 response = await client.get(f"/{question}", params={"model": name, **given})
                 assert response.status_code == 200, (name, question, values, response.text)

@@ -78,6 +78,35 @@ def save_reader(folder: Path, name: str = "reader") -> Checkpoint:
     return _save(folder, name, task.tokenizer, shape, **card)
 
 
+def save_newcomer(folder: Path, name: str = "newcomer", **changes: object) -> Checkpoint:
+    """Write a model of a few words that reads any others as new ones, at random weights: a decoder unless `changes`."""
+    words = [
+        "Mary",
+        "She",
+        "Tom",
+        "gave",
+        "took",
+        "went",
+        "to",
+        "the",
+        "ball",
+        "park",
+        "Where",
+        "Who",
+        "is",
+        "has",
+        ".",
+        "?",
+    ]
+    masks = ("[mask]",) if changes.get("architecture") == "encoder-only" else ()
+    tokenizer = Tokenizer.of_sentences(words, ("[pad]", *masks), new_words=8)
+    shape = {"context_length": 48, "positions": "rotary", "pad_token_id": tokenizer.special_id("[pad]"), **changes}
+    card = {"title": "Newcomer", "examples": ["Mary took the ball. Where is the ball?"]}
+    if masks:
+        card |= {"examples": ["Mary took the [mask]."], "mask_token_id": tokenizer.special_id("[mask]")}
+    return _save(folder, name, tokenizer, shape, **card)
+
+
 def save_pair(folder: Path, **changes: object) -> dict[str, Checkpoint]:
     """Tiny models under the names of the shipped ones: rotary positions in one, the sinusoidal table in the other."""
     spanish = ALPHABET + "áéíóúñ¿¡"

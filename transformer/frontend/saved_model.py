@@ -106,7 +106,13 @@ def model_page(
         "fileName": title,
         "text": {
             "prompt": prompt,
-            "read": {"tokens": list(read), "labels": tokenizer.labels(read), "unknown": [], "begin": begin},
+            "read": {
+                "tokens": list(read),
+                "labels": tokenizer.labels(read),
+                "new_words": list(tokenizer.new_words),
+                "unknown": [],
+                "begin": begin,
+            },
         },
         "models": [{"name": NAME, "title": card.title, "group": "", "examples": []}],
     }

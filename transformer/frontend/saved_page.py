@@ -63,6 +63,7 @@ def show(
 def _show_model(
     checkpoint: Checkpoint, text: str, view: View, kind: str | None, title: str, chosen: Mapping[str, Any]
 ) -> SavedPage:
+    checkpoint = checkpoint.with_new_words([text])
     model, tokenizer, card = checkpoint.model, checkpoint.tokenizer, checkpoint.card
     kinds = attention_modules(model.config)
     kind = kind or next(reversed(kinds), None)

@@ -18,7 +18,7 @@ export function linesOfAblation(about, model, mapped) {
   const what = isCausal
     ? `from transformer import ${inOrder([...loads, "Sampling", "generate"])}
 
-checkpoint = load_checkpoint(${folderOf(model)})
+checkpoint = ${loaded(model)}
 text, source = ${list(before)}, ${list(side.source)}
 for changes in ([], ${changes.written}):
     steps = list(generate(checkpoint.model, text, source=source or None, max_new_tokens=${Math.max(Math.min(LENGTH, room ?? LENGTH), 1)}, sampling=${samplingOf(sampling)},
@@ -28,7 +28,7 @@ for changes in ([], ${changes.written}):
     print(checkpoint.tokenizer.decode([step.token_id for step in steps]))  # what it writes`
     : `from transformer import ${inOrder([...loads, "fill_masks", "trace_pass"])}
 
-checkpoint = load_checkpoint(${folderOf(model)})
+checkpoint = ${loaded(model)}
 text, position = ${list(side.tokens)}, ${position}
 for changes in ([], ${changes.written}):
     trace = trace_pass(checkpoint.model, text, interventions=changes)
@@ -44,7 +44,7 @@ for changes in ([], ${changes.written}):
   }[mapped.effect];
   return [what, `from transformer import ${inOrder([...inWindow.names, "load_checkpoint", "ablation"])}
 
-checkpoint = load_checkpoint(${folderOf(model)})
+checkpoint = ${loaded(model)}
 text, source = ${list(side.tokens)}, ${list(side.source)}
 ablated = ablation(checkpoint.model, text, source${optionOf(inWindow)})
 effects = ${effects}
@@ -58,7 +58,7 @@ export function linesOfPatching({ sides: [own, other], stacks: [stack], isCausal
   const sources = own.source.length ? `, source=${list(other.source)}, corrupted_source=${list(own.source)}, stack='${stack}'` : "";
   return [`from transformer import ${inOrder([...kept.names, "load_checkpoint", "patching"])}
 
-checkpoint = load_checkpoint(${folderOf(model)})
+checkpoint = ${loaded(model)}
 prompt, other = ${list(own.tokens)}, ${list(other.tokens)}
 patched = patching(checkpoint.model, other, prompt, answer=${answer}, against=${against}${sources}${isCausal ? "" : `, position=${own.position}`}${optionOf(kept)})
 for site, layers in zip(patched.sites, patched.restored):
@@ -71,14 +71,13 @@ export function linesOfComparison(sides, models) {
   const rows = sides.map(({ tokens, source, position, changes, begin }, at) => {
     const made = listOf((changes ?? "").split("!").filter(Boolean), begin);
     made.names.forEach((name) => names.add(name));
-    return `    (${folderOf(models[at])}, ${list(tokens)}, ${list(source)}, ${position}, ${made.written}),`;
+    return `    (${loaded(models[at])}, ${list(tokens)}, ${list(source)}, ${position}, ${made.written}),`;
   });
   return [`from transformer import ${inOrder(names)}
 
-for path, text, source, position, changes in [
+for checkpoint, text, source, position, changes in [
 ${rows.join("\n")}
 ]:
-    checkpoint = load_checkpoint(path)
     trace = trace_pass(checkpoint.model, text, source, interventions=changes)
     values, tokens = trace.tensors["probabilities"][position].topk(5)
     print(list(zip(checkpoint.tokenizer.labels(tokens.tolist()), values.tolist())))  # what it says next
@@ -109,8 +108,11 @@ function inPython(value) {
   return typeof value === "string" ? `'${value}'` : typeof value === "boolean" ? (value ? "True" : "False") : String(value);
 }
 
-/** Where a program finds the model. @param {Model} model */
-const folderOf = ({ isOwn, name }) => (isOwn ? "'the folder of your model'" : `'checkpoints/${name}'`);
+/** The model, as a program opens it; with the new words of the page's texts. @param {Model} model */
+function loaded({ isOwn, name, newWords = [] }) {
+  const named = newWords.length ? `.with_new_words([${newWords.map((word) => JSON.stringify(word)).join(", ")}])` : "";
+  return `load_checkpoint(${isOwn ? "'the folder of your model'" : `'checkpoints/${name}'`})${named}`;
+}
 
 function samplingOf(sampling) {
   const given = Object.entries(sampling).filter(([, value]) => value !== null);
