@@ -62,12 +62,10 @@ def test_every_page_says_what_is_changed_and_shows_the_changed_model(page):
 def test_a_link_s_change_that_can_t_be_made_or_has_no_effect_is_told_of():
     late = Scale("blocks.0.hook_mlp_out", None, len(PROMPT))
     at = start(prompt=PROMPT, changes=f"scale~blocks.0.attn.hook_z~9~~0.0!{code_of(HEAD, late)}!nonsense!scale~a~b")
-    for sentence in ("has no head 9", "“nonsense”, is left out: there is no change called", "1 more are left out"):
+    for sentence in ("layer 0, head 9 ablated. Reason: blocks.0.attn.hook_z has no head 9.", "2 more are left out"):
         assert sentence in said(at)
     assert f"No effect on this text: {late}. The text is too short." in said(at)
     assert "No effect" not in said(app.step(at))
-    app.dismiss_notices(at)
-    assert "nonsense" not in said(at)
 
 
 @pytest.mark.parametrize("page", ["Generate", "Attention", "Masks", "What if"])

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import transformer
-from pages.ui.models.changes import Change, PartlyInvalidError, as_python, as_text, from_text, in_force, with_change
+from pages.ui.models.changes import as_python, read_changes
 from tests.engine.test_interventions import as_texts, changes, one_text
+from tests.frontend_calls import frontend
 from tests.helpers import any_configs, tiny_config, tiny_model
 from transformer import (
     MeanAblate,
@@ -26,6 +27,7 @@ from transformer import (
     trace_pass,
 )
 from transformer.inference.intervention_kinds import MOST_CHANGES, MOST_CHARACTERS
+from transformer.model.equations import equations_json
 
 POINT = "blocks.0.attn.hook_z"
 PATTERN = "blocks.0.attn.hook_pattern"
@@ -42,23 +44,24 @@ SOME = [
 interventions = st.sampled_from(SOME)
 
 
-@given(st.dictionaries(interventions, st.booleans()))
-def test_a_link_reads_back_as_it_was(several):
-    listed = tuple(Change(intervention, on) for intervention, on in several.items())
-    assert from_text(as_text(listed)) == listed
-    assert in_force(listed) == tuple(intervention for intervention, on in several.items() if on)
+@st.composite
+def links(draw, config):
+    """Changes as a link may have them: possible ones, on and off, with other dials, of another model, and garbage."""
+    drawn = [draw(changes(config)) for _ in range(draw(st.integers(0, 4)))]
+    turned = [replace(each, factor=draw(st.sampled_from([0.5, 30.0]))) for each in drawn if hasattr(each, "factor")]
+    codes = draw(st.permutations([to_code(each) for each in (*drawn, *turned, *SOME)]))
+    garbage = st.text(alphabet="!-~a0", max_size=5)
+    return "!".join(draw(st.sampled_from(["", "-"])) + draw(st.just(code) | garbage) for code in codes[:6])
 
 
-@given(st.lists(st.text(max_size=20) | interventions.map(to_code), max_size=8))
-def test_what_a_link_has_that_can_t_be_read_is_left_out_with_a_sentence(codes):
-    try:
-        found = from_text("!".join(codes))
-    except PartlyInvalidError as error:
-        found = error.kept
-        assert "left out" in str(error) and len(str(error)) < 400
-    read = {code.removeprefix("-") for each in codes for code in each.split("!")}
-    assert {to_code(each.intervention) for each in found} <= read
-    assert {each for each in SOME if to_code(each) in read} == {each.intervention for each in found} & set(SOME)
+@given(any_configs(), st.data())
+def test_a_link_reads_as_in_the_browser(config, data):
+    link = data.draw(links(config))
+    described = {"config": config.to_dict(), "equations": equations_json(config)}
+    told = frontend("changes.js", "readChanges", link, described)
+    found, problems = read_changes(link, config)
+    assert list(map(to_code, found)) == [code for code in told["now"].split("!") if code and code[0] != "-"]
+    assert bool(problems) == bool(told["problems"])
 
 
 @pytest.mark.parametrize(
@@ -68,25 +71,14 @@ def test_what_a_link_has_that_can_t_be_read_is_left_out_with_a_sentence(codes):
         ("x" * MOST_CHARACTERS, "there is no change called", 0),
         ("!".join(f"scale~{POINT}~0~{at}~0.0" for at in range(MOST_CHANGES + 2)), "at most 24 changes", MOST_CHANGES),
         (f"scale~{POINT}~0~~1e9", "the factor is from −20 to 20", 0),
-        (f"scale~{POINT}~0~~nan!-without~mask~", "the factor is from −20 to 20", 1),
-        ("-!", "1 more are left out", 0),
-        ("!", "there is no change called “”", 0),
+        (f"scale~{POINT}~0~~nan!without~mask~", "the factor must be a number", 1),
+        ("-!without~mask~", "there is no change called “”", 1),
+        ("scale~blocks.9.attn.hook_z~0~~0.0", "blocks.9.attn.hook_z", 0),
     ],
 )
-def test_too_much_in_a_link_is_left_out(text, sentence, kept):
-    with pytest.raises(PartlyInvalidError, match="left out") as error:
-        from_text(text)
-    assert sentence in str(error.value) and len(error.value.kept) == kept
-
-
-@given(interventions)
-def test_one_that_differs_by_its_dial_takes_the_other_s_place_and_is_turned_on(intervention):
-    at_another_position = Scale(POINT, 0, 9)
-    several = with_change(with_change((), intervention, on=False), at_another_position)
-    assert in_force(several) == (at_another_position,)
-    dials = {"factor": 2.0, "weight": 0.75, "renormalised": True}
-    turned = replace(intervention, **{name: dials[name] for name in dials if hasattr(intervention, name)})
-    assert in_force(with_change(several, turned)) == (turned, at_another_position)
+def test_what_can_t_be_in_a_link_is_left_out_with_a_reason(text, sentence, kept):
+    found, problems = read_changes(text, tiny_config(context_length=99))
+    assert sentence in problems[0] and len(found) == kept
 
 
 @given(st.lists(interventions, max_size=4), st.integers(0, 9))

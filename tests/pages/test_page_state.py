@@ -11,20 +11,13 @@ from hypothesis import strategies as st
 
 from pages.ui.host.link_values import Number, OneOf, SomeOf, Text
 from pages.ui.host.page_state import PARAMETERS, PARSERS, PageState, as_text
-from pages.ui.models.changes import Change
-from transformer import MEASURES, TASKS, Patch, Scale, SetAttention, Without
+from transformer import MEASURES, TASKS
 from transformer.data.corpora import SOURCES
 from transformer.training.presets import LADDERS, RUNGS
 
 DEFAULTS = PageState.of({})
 TEXTS = st.text(max_size=200) | st.sampled_from(
     ["", " ", "\n", "a\r\nb", "á😀\u200d", "<script>alert(1)</script>", "a&b=c?d#e%20+f", "\x00", "None"]
-)
-INTERVENTIONS = (
-    Scale("blocks.0.attn.hook_z", 0, factor=-0.5),
-    Without("mask"),
-    Patch("hook_embed", None, 3, (1, 2), (3,)),
-    SetAttention("a.hook_pattern", 1, 2, 3, 0.25),
 )
 PLACES = st.integers(0, 10**6)
 SPANS = st.tuples(PLACES, PLACES).filter(lambda span: span[0] != span[1]).map(sorted)
@@ -37,11 +30,6 @@ WRITTEN_OTHERWISE = {
     "written": st.lists(PLACES, max_size=30).map(tuple),
     "branches": st.sampled_from(["", "0_1.2*"]),
     "inside": st.sampled_from(["", "blocks.0.hook_mlp_out"]),
-    "changes": st.lists(
-        st.builds(Change, st.sampled_from(INTERVENTIONS), st.booleans()),
-        max_size=3,
-        unique_by=lambda change: change.intervention,
-    ).map(tuple),
     "answers": st.sampled_from(["", "01-counting-pairs~0~0"]),
     "width": st.integers(1, 256).map(lambda half: 2 * half),
 }

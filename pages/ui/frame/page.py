@@ -19,7 +19,7 @@ from pages.ui.host.page_state import FILES, PageState
 from pages.ui.host.shell import shell
 from pages.ui.index_page import ICON
 from pages.ui.models import attention_kinds, library
-from pages.ui.models.changes import possible
+from pages.ui.models.changes import read_changes
 from pages.ui.models.library import OpenModel
 from pages.ui.session import visitor_training as training
 from transformer import ModelConfig, Tokenizer
@@ -130,7 +130,7 @@ def open_page(
     prompt = next(iter(library.model(name).card.examples), "") if current.prompt is None else current.prompt
     tokens, source = read_prompt(name, prompt, current.reads)
     model = library.opened(name).with_new_words([prompt])
-    interventions = possible(current.changes, config)
+    interventions, _ = read_changes(current.changes, config)  # the shell says why others are left out
     written = current.written if tokens and all(token < config.vocab_size for token in current.written) else ()
     text = Text(model, tokens or (), source, written, interventions)
     st.session_state["session"] = Session(

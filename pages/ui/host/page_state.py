@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pages.ui.host import link_values as read
-from pages.ui.models import changes
-from pages.ui.models.changes import Changes
 from transformer.frontend import FOLDER
+from transformer.inference.intervention_kinds import MOST_CHARACTERS
 
 _TABLE = json.loads((FOLDER / "parameters.json").read_text(encoding="utf-8"))
 FILES = "files"
@@ -44,9 +43,8 @@ def _parser(row: Mapping[str, Any]) -> Callable[[str], Any]:
         case "tokens":
             return read.written(row["longest"])
         case kind:
-            return {"zoom": read.zoom, "circuit": read.circuit, "changes": changes.from_text, "answers": read.answers}[
-                kind
-            ]
+            changes = read.Text(MOST_CHARACTERS)
+            return {"zoom": read.zoom, "circuit": read.circuit, "changes": changes, "answers": read.answers}[kind]
 
 
 PARSERS = {name: _parser(row) for name, row in PARAMETERS.items()}
@@ -55,7 +53,7 @@ PARSERS = {name: _parser(row) for name, row in PARAMETERS.items()}
 
 def _default(row: Mapping[str, Any]) -> Any:
     """A parameter's default as its parser would give it."""
-    if row["kind"] in ("options", "tokens", "changes"):
+    if row["kind"] in ("options", "tokens"):
         return ()
     return float(row["default"]) if row["kind"] == "number" and row["default"] is not None else row["default"]
 
@@ -73,7 +71,7 @@ class PageState:
     model: str
     prompt: str | None
     reads: str
-    changes: Changes
+    changes: str
     scope: str
     question: str
     effect: str
@@ -154,9 +152,6 @@ class PageState:
             text = link[name]
             try:
                 values[name] = PARSERS[name](renamed(name, text))
-            except changes.PartlyInvalidError as error:
-                values[name] = error.kept
-                notices.append(str(error))
             except ValueError as error:
                 notices.append(f"The link has {name} = “{text[:40]}”, but {error}. The default is used instead.")
         if values["width"] % 2:
@@ -180,8 +175,6 @@ def as_text(name: str, value: Any) -> str | None:
     """A value as a link has it; None for the default, which a link leaves out."""
     if value is None or value == _DEFAULTS[name]:
         return None
-    if PARAMETERS[name]["kind"] == "changes":
-        return changes.as_text(value)
     if isinstance(value, tuple):
         return ("." if PARAMETERS[name]["kind"] == "tokens" else ",").join(map(str, value))
     # The shortest decimal that reads back as the same float: 0.8, and 10000 without its ".0".

@@ -6,7 +6,7 @@ from typing import Self
 
 from pages.ui.lessons.expressions import ExpressionError
 from pages.ui.models import library
-from pages.ui.models.changes import PartlyInvalidError, from_text, in_force
+from pages.ui.models.changes import read_changes
 from transformer import TASKS, CheckpointError, Intervention, Tokenizer
 from transformer.data.chat import Chat
 
@@ -130,14 +130,9 @@ class Setup:
     @property
     def interventions(self) -> tuple[Intervention, ...]:
         """What is changed in each pass. Raises MeasureError for what this model can't be changed by."""
-        try:
-            interventions = in_force(from_text(self.changes))
-            for intervention in interventions:
-                intervention.check(library.config(self.name))
-        except PartlyInvalidError as error:
-            raise MeasureError(str(error).rstrip(".")) from None
-        except ValueError as error:
-            raise MeasureError(f"a change doesn't fit {self.model}: {error}") from None
+        interventions, problems = read_changes(self.changes, library.config(self.name))
+        if problems:
+            raise MeasureError(f"a change doesn't fit {self.model}: {problems[0]}")
         return interventions
 
     def token(self, text: str) -> int:

@@ -1,96 +1,47 @@
-"""Represents the changes to a model: interventions, each on or off, as text and as Python."""
+"""Reads the changes of a link as interventions, and writes interventions as Python."""
 
 import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
-from transformer import Intervention, ModelConfig, WindowedIntervention, from_code, to_code
+from transformer import Intervention, ModelConfig, WindowedIntervention, from_code
 from transformer.inference.intervention_kinds import FIELDS, MOST_CHANGES, MOST_CHARACTERS
 
 BETWEEN, OFF = "!", "-"
 """In a link: what stands between two changes, and what one that is off begins with."""
 
 
-class PartlyInvalidError(ValueError):
-    """Some of a text can't be used. kept: what the rest says; its own text is whole sentences."""
+def read_changes(text: str, config: ModelConfig) -> tuple[tuple[Intervention, ...], list[str]]:
+    """The interventions of a link that are on, and why others can't be; the text is untrusted.
 
-    def __init__(self, problem: str, kept: tuple["Change", ...]) -> None:
-        super().__init__(problem)
-        self.kept = kept
-
-
-@dataclass(frozen=True)
-class Change:
-    """One intervention, which may be off for the moment."""
-
-    intervention: Intervention
-    on: bool = True
-
-    def __str__(self) -> str:
-        return str(self.intervention)
-
-
-Changes = tuple[Change, ...]
-
-
-def in_force(changes: Iterable[Change]) -> tuple[Intervention, ...]:
-    """The interventions of those that are on."""
-    return tuple(change.intervention for change in changes if change.on)
-
-
-def as_text(changes: Iterable[Change]) -> str:
-    """Changes as a link has them."""
-    return BETWEEN.join(f"{'' if change.on else OFF}{to_code(change.intervention)}" for change in changes)
-
-
-def from_text(text: str) -> Changes:
-    """Read what `as_text` wrote; the text is untrusted. Raises: `PartlyInvalidError`, which keeps what is valid."""
-    if len(text) > MOST_CHARACTERS:
-        raise PartlyInvalidError(
-            f"The link's changes were left out: they have more than {MOST_CHARACTERS:,} characters.", ()
-        )
-    changes: Changes = ()
-    problems = []
-    for code in text.split(BETWEEN) if text else ():
-        try:
-            changes = with_change(changes, from_code(code.removeprefix(OFF)), on=not code.startswith(OFF))
-        except ValueError as error:
-            problems.append(f"One of the link's changes, “{code[:40]}”, is left out: {str(error)[:120]}.")
-    if problems:
-        more = [f"{len(problems) - 1} more are left out, too."] if len(problems) > 1 else []
-        raise PartlyInvalidError(" ".join([problems[0], *more]), changes)
-    return changes
-
-
-def with_change(changes: Changes, intervention: Intervention, *, on: bool = True) -> Changes:
-    """With one more, in the place of one that differs from it by its dials alone.
-
-    Raises: ValueError, saying why, for one too many, or for a dial that is out of its range.
+    It keeps those that the shell keeps, which tells the visitor of the others (`readChanges` in `changes.js`).
     """
-    for name, dial in _dials(intervention).items():
-        if "from" in dial and not dial["from"] <= getattr(intervention, name) <= dial["to"]:
+    if len(text) > MOST_CHARACTERS:
+        return (), [f"they have more than {MOST_CHARACTERS:,} characters"]
+    changes: dict[Intervention, tuple[Intervention, bool]] = {}  # by all but the dials: the last of several is meant
+    problems = []
+    for code in filter(None, text.split(BETWEEN)):
+        try:
+            intervention = from_code(code.removeprefix(OFF))
+            intervention.check(config)
+            same = _without_dials(intervention)
+            if same not in changes and len(changes) >= MOST_CHANGES:
+                raise ValueError(f"at most {MOST_CHANGES} changes can be made at once")
+        except ValueError as error:
+            problems.append(str(error))
+        else:
+            changes[same] = intervention, not code.startswith(OFF)
+    return tuple(intervention for intervention, is_on in changes.values() if is_on), problems
+
+
+def _without_dials(intervention: Intervention) -> Intervention:
+    """The same for two that differ by how much alone. Raises: ValueError for a dial that is out of its range."""
+    values = vars(intervention)
+    dials = {name: FIELDS[name]["dial"] for name in values if "dial" in FIELDS.get(name, ())}
+    for name, dial in dials.items():
+        if "from" in dial and not dial["from"] <= values[name] <= dial["to"]:
             raise ValueError(f"the {name} is from {dial['from']} to {dial['to']}".replace("-", "−"))
-    same = without_strength(intervention)
-    indices = [index for index, change in enumerate(changes) if without_strength(change.intervention) == same]
-    if indices:
-        changed = list(changes)
-        changed[indices[0]] = Change(intervention, on)
-        return tuple(changed)
-    if len(changes) >= MOST_CHANGES:
-        raise ValueError(f"at most {MOST_CHANGES} changes can be made at once")
-    return (*changes, Change(intervention, on))
-
-
-def without_strength(intervention: Intervention) -> Intervention:
-    """The same for two that differ by how much alone."""
-    return dataclasses.replace(intervention, **dict.fromkeys(_dials(intervention), 0))
-
-
-def _dials(intervention: Intervention) -> dict[str, dict[str, Any]]:
-    """The dials of an intervention, by field."""
-    fields = [field.name for field in dataclasses.fields(intervention)]
-    return {name: FIELDS[name]["dial"] for name in fields if "dial" in FIELDS.get(name, ())}
+    return dataclasses.replace(intervention, **dict.fromkeys(dials, 0))
 
 
 def as_python(interventions: Iterable[Intervention]) -> tuple[list[str], str]:
@@ -117,16 +68,3 @@ def _in_python(value: Any) -> str:
     first, *others = given
     arguments = [_in_python(first[1]), *(f"{name}={_in_python(one)}" for name, one in others)]
     return f"{type(value).__name__}({', '.join(arguments)})"
-
-
-def possible(changes: Iterable[Change], config: ModelConfig) -> tuple[Intervention, ...]:
-    """The interventions in force that a model of this configuration has a place for; the shell names the others."""
-
-    def has_place(intervention: Intervention) -> bool:
-        try:
-            intervention.check(config)
-        except ValueError:
-            return False
-        return True
-
-    return tuple(filter(has_place, in_force(changes)))
