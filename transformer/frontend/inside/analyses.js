@@ -14,11 +14,11 @@ import { fullName, sublayerName } from "./plain_names.js";
 /** @typedef {HTMLDetailsElement & { body: HTMLElement }} Fold */
 
 const TITLES = { lens: "Logit lens by layer", who: "Direct logit attribution", circuits: "Circuits", checks: "Checks" };
-// Of a model that predicts the token after each, and of an encoder: the words for that, and how far away it stands.
+// The words for what a causal model and an encoder predict, and its distance from the token that is read.
 const NEXT = { where: "next", asked: "that follows in the text.", at: "after", away: 1, which: "which follows" };
 const OWN = { where: "at each position", asked: "that stands there, unless it is masked. In training, only masked positions count.", at: "at", away: 0, which: "which stands here" };
 const predicting = ({ config }) => (isCausal(config) ? NEXT : OWN);
-const EQUAL = 1e-4; // of the sum: what a logit and its parts may differ by
+const EQUAL = 1e-4; // relative difference up to which a logit equals the sum of its parts
 
 export class Analyses {
   /** @type {Fold} */ lens;
@@ -28,9 +28,9 @@ export class Analyses {
   /** @type {number | null} */ candidate;
   /** @type {Structure} */ structure;
 
-  /** events: open(name), token(token), choose(change): of what is looked at, { folds, candidate, circuit }. */
+  /** events: open(name), token(token), choose(change) with { folds, candidate, circuit }. */
   constructor(parent, events) {
-    // Of one that has just been unfolded, the browser tells a little later: what is chosen in it meanwhile tells it, too.
+    // The toggle event arrives late, so a choice may come first, and tells which folds are open.
     const choose = (change) => events.choose({ folds: FOLDS.filter((name) => this.folds[name].open), ...change });
     this.events = { ...events, choose };
     /** @type {Record<string, Fold>} */
@@ -39,13 +39,13 @@ export class Analyses {
     parent.addEventListener("click", (event) => this.onClick(event));
   }
 
-  /** A new pass. @param {Structure} structure of its model */
+  /** Show a new pass. @param {Structure} structure of its model */
   begin(pass, structure) {
     this.structure = structure;
     this.circuits.begin(pass, structure);
   }
 
-  /** What is looked at. @param {Chosen} chosen */
+  /** Show a selection. @param {Chosen} chosen */
   setSelection({ folds, candidate, circuit }) {
     for (const name of FOLDS) {
       const isOpen = folds.includes(name);
@@ -64,7 +64,7 @@ export class Analyses {
     if (candidate !== undefined) this.events.choose({ candidate: Number(candidate) });
   }
 
-  /** The parts that what is unfolded shows. */
+  /** The parts that the open folds need. */
   needs(pass, token) {
     const wanted = [];
     const chosen = this.chosenOf(pass, token);
@@ -85,7 +85,7 @@ export class Analyses {
     this.circuits.show(pass);
   }
 
-  /** What is looked at above: an attention, or null, and a head, or null; draw(): the page has another size or colours. */
+  /** Follow the selection above: an attention or null, and a head or null. */
   follow(attention, head) {
     this.circuits.follow(attention, head);
   }
@@ -189,7 +189,7 @@ export class Analyses {
     return [words, list, total];
   }
 
-  /** What a part of the sum is called: a head, or the tensor that is added. */
+  /** The name of a term: a head, or the tensor that is added. */
   partName(name) {
     const [, tensor, head] = /^(.+?)(?:\[(\d+)\])?$/.exec(name);
     const location = this.structure.locations.get(tensor);

@@ -1,5 +1,4 @@
-// Recomputes one cell of a pass: its equation with the numbers filled in, in double precision, beside the number that
-// the model computed. Needs every cell that the equation reads.
+// Recomputes one cell of a pass from the cells that its equation reads, in double precision, beside the model's own number.
 
 import { ACTIVATIONS, bucketOf, capped, exponentiate, largestDifference, momentsOf, normalShare, positionAngle, sumOf } from "../arithmetic.js";
 import { counted, exactNumber, factor } from "../number_format.js";
@@ -10,7 +9,7 @@ import { condensed, hasMany, inParts, largestOf, sumOfOthers } from "./largest_t
 import { rotatedCell } from "./rotary_cell.js";
 
 /** @type {[RegExp, string, string][]} */
-const FACTORS = [ // what stands in a sum of products, by the end of the result's name
+const FACTORS = [ // factors of a sum of products, by the end of the result's name
   [/hook_raw_scores$/, "q", "k"],
   [/hook_z$/, "weight", "v"],
   [/hook_result$|attn_out$|attn\.hook_out$/, "z", "W_O"],
@@ -26,13 +25,13 @@ const FACTORS = [ // what stands in a sum of products, by the end of the result'
   [/^logits$|hook_uncapped$/, "x", "W_U"],
 ];
 const n = (value) => exactNumber(value);
-const added = (value) => (value < 0 ? `− ${n(-value)}` : `+ ${n(value)}`); // as the next term of a sum
+const added = (value) => (value < 0 ? `− ${n(-value)}` : `+ ${n(value)}`); // the next term of a sum
 
 /**
- * { operation, lines, result, recorded, difference } of a cell, and what belongs to drawing it:
- * along: { dim, length, label(which) }, what the bars stand for; rows: [{ name, values, upward }] of bars; mark: the bar that
- * belongs to the cell, or null, where all of them add up to it; links: [{ title, name, at(which) }], the cells it is made of;
- * shares: [{ title, value, name, index }], what heads and the bias add; picture: as `SmallPlot` draws it; each empty or null where there is none.
+ * A cell's { operation, lines, result, recorded, difference }, and what is drawn of it, each empty or null where there is none:
+ * along: { dim, length, label(which) } of the bars; rows: [{ name, values, upward }] of bars; mark: the cell's own bar, or null
+ * where all bars add up to the cell; links: [{ title, name, at(which) }] to the cells that it reads;
+ * shares: [{ title, value, name, index }] of heads and the bias; picture: for `SmallPlot`.
  */
 export function arithmeticOf(pass, name, index) {
   const equation = pass.equation(name);
@@ -255,7 +254,7 @@ const OPERATIONS = {
   },
 };
 
-/** The sum of products that a cell is, plus its bias. */
+/** A sum of products, plus a bias. */
 function summed(cell) {
   const [, left, named] = FACTORS.find(([ending]) => ending.test(cell.name)) ?? ["", "x", "W"];
   const right = cell.config.mlp_gate && cell.name.endsWith("mlp.hook_pre") ? "W_gate" : named;
@@ -281,7 +280,7 @@ function summed(cell) {
   return { result, lines, rows, along: x.along, links, shares };
 }
 
-/** The activation function of the one number that a cell reads. */
+/** The activation function of one number. */
 function activated(cell) {
   const x = cell.one("x");
   const kind = cell.config.activation;
@@ -301,18 +300,17 @@ function keysSeen(pass, name, query) {
   return Array.from({ length: sizes[dims.indexOf("key")] }, (_, key) => pass.visibility(name, query, key).isSeen);
 }
 
-/** Links with these titles. */
 function titled(links, titles) {
   return links.map((link, at) => ({ ...link, title: titles[at] ?? link.title }));
 }
 
-/** Bars of each term of the stream, where it has several, and of their sum. */
+/** Bars of the stream's terms, if it has several, and of their sum. */
 function streamRows(terms, values, name) {
   const rows = terms.length > 1 ? terms.map((term) => ({ name: term.title, values: term.values })) : [];
   return alike([...rows, { name, values }]);
 }
 
-/** What each head adds to a sum over all of them: [{ title, value, name, index }]. */
+/** Each head's share of a sum over heads: [{ title, value, name, index }]. */
 function headShares({ name, by, config }, products) {
   const width = products.length / config.n_heads;
   const result = name.replace(/hook_(cross_)?attn_out$/, "$1attn.hook_result").replace(/attn\.hook_out$/, "attn.hook_result");

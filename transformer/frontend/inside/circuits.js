@@ -1,5 +1,5 @@
-// Draws the QK and OV circuits of a head: what it would do with any pair of tokens, by its weights alone. They come as
-// two narrow matrices, a row a token; what is drawn is their product.
+// Draws the QK and OV circuits of a head: what it would do with any pair of tokens, by its weights alone. They arrive as
+// two narrow matrices with a row per token, and the picture is their product.
 
 import { dotProducts, largestAbsolute } from "../arithmetic.js";
 import { zoomByKey } from "../attention/zoom.js";
@@ -17,7 +17,7 @@ import { attentionsOf } from "./structure.js";
 /** @import { Circuit } from "./selection.js" */
 
 const TALLEST = 520; // pixels of the picture
-const MOST_NAMED = 6; // pairs on either side
+const MOST_NAMED = 6; // strongest pairs of each sign
 const KINDS = {
   ov: {
     title: "OV: what it writes", axes: ["read", "predicted"], factors: ["value", "direction"],
@@ -52,7 +52,7 @@ export class Circuits {
   /** @type {(change: { circuit: Circuit | null }) => void} */ tell;
   /** @type {Map<string, string>} */ titles; // of the attentions
 
-  /** details: what is unfolded, with its `body`. events: choose({ circuit }): another one is looked at. */
+  /** details: the fold, with its `body`. events: choose({ circuit }) when another circuit is selected. */
   constructor(details, { choose }) {
     Object.assign(this, { details, tell: choose, wish: "ov", isOwn: false });
     this.chosen = { attention: null, head: 0, kind: "ov", distance: 0, cell: null };
@@ -62,7 +62,7 @@ export class Circuits {
     this.attention = choice(tools, "Attention", (attention) => this.choose({ attention }));
     this.head = choice(tools, "Head", (head) => this.choose({ head: Number(head) }));
     this.kind = choice(tools, "Circuit", (kind) => {
-      this.wish = kind; // also of attentions to come
+      this.wish = kind; // kept for the next attention
       this.choose({});
     });
     this.distance = node("label", "distance", tools);
@@ -89,7 +89,7 @@ export class Circuits {
     this.sum = node("p", "term", this.hand);
   }
 
-  /** Another pass; of a model without attention there are no circuits. */
+  /** Show another pass; a model without attention has no circuits. */
   begin(pass, structure) {
     this.pass = pass;
     this.shown = null;
@@ -102,7 +102,7 @@ export class Circuits {
     this.settle();
   }
 
-  /** What a link says, or said here before: [kind, attention, head, distance, and its cell if any]; null: what is looked at above. */
+  /** Select what a link says: [kind, attention, head, distance, perhaps a cell]; null: follow the selection above. */
   setSelection(circuit) {
     this.isOwn = Boolean(circuit);
     if (!circuit || circuit.join() === this.selection?.join()) return;
@@ -112,15 +112,15 @@ export class Circuits {
     this.settle();
   }
 
-  /** The same, of what is shown. @returns {Circuit | null} */
+  /** What is selected, as a link says it. @returns {Circuit | null} */
   get selection() {
     const { kind, attention, head, distance, cell } = this.chosen;
     return (this.isOwn || this.details.open) && kind ? [kind, attention, head, distance, ...(cell ?? [])] : null;
   }
 
-  /** An attention and a head that are looked at elsewhere; null for none in particular. */
+  /** Follow the selection above: an attention and a head, or null. */
   follow(attention, head) {
-    const before = this.isAhead ? { attention, head } : this.followed; // a link says both
+    const before = this.isAhead ? { attention, head } : this.followed; // a link has said both
     this.isAhead = false;
     this.followed = { attention, head };
     if (attention && attention !== before?.attention) this.chosen.attention = attention;
@@ -135,7 +135,7 @@ export class Circuits {
     this.tell({ circuit: this.selection });
   }
 
-  // What can be chosen in this model.
+  // Offer what this model has.
   settle() {
     const { pass, chosen } = this;
     if (!pass || !chosen.attention) return;
@@ -153,7 +153,7 @@ export class Circuits {
     this.distance.hidden = !this.turns;
   }
 
-  /** Why the attention has no circuit of a kind. */
+  /** Why this attention lacks a kind of circuit. */
   lacks(kind) {
     const { pass, chosen: { attention } } = this;
     if (pass.config.qkv_clip) return LACKS.clip;
@@ -161,7 +161,7 @@ export class Circuits {
     return pass.describe(`${attention}.q_norm.hook_out`) ? LACKS.norm : LACKS.uniform;
   }
 
-  // Whether queries and keys are rotated by their positions.
+  // Whether positions rotate queries and keys.
   get turns() {
     return this.chosen.kind === "qk" && Boolean(this.pass.describe(`${this.chosen.attention}.hook_rot_q`));
   }
@@ -171,7 +171,7 @@ export class Circuits {
     return `circuit[${kind}, ${attention}, ${head}]`;
   }
 
-  /** The parts that are missing. */
+  /** The missing parts. */
   needs(pass) {
     const { kind, attention, head } = this.chosen;
     return this.details.open && kind && !pass.more[`${this.name}.left`] ? [["circuit", kind, attention, head]] : [];
@@ -204,7 +204,6 @@ export class Circuits {
     return KINDS[kind].meaning + (ALONE[pass.config.norm] ?? ALONE.other) + unfit + changed;
   }
 
-  // Another matrix is looked at.
   make(pass) {
     const { kind, attention, distance } = this.chosen;
     const of = (part) => pass.more[`${this.name}.${part}`];
@@ -277,7 +276,7 @@ export class Circuits {
     put(this.sum, `The sum of the ${counted(width, "product")} is ${exactNumber(values[row * columns.length + column], 6)}.`);
   }
 
-  /** Name the cell that is pointed at, or else the chosen one and the best of its row. */
+  /** Describe the cell under the pointer, or else the selected one and the best of its row. */
   point(cell) {
     if (!this.matrix) return;
     this.heatmap.mark(this.selected, cell);
@@ -321,7 +320,7 @@ export class Circuits {
     saveBlob(`${this.fileName}.csv`, csvFile([...KINDS[this.chosen.kind].axes, "value"], table));
   }
 
-  /** Draw again, in the page's present size and colours. */
+  /** Redraw: the page has another size or other colours. */
   draw() {
     this.heatmap.refresh();
     this.bars.refresh();

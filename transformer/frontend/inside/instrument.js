@@ -1,5 +1,5 @@
-// The instrument of the page Inside: the whole forward pass as one picture that can be zoomed from the model to a cell.
-// It holds the selection; the host is told of it, and asked only for what has to be computed.
+// The instrument of the page Inside: the whole forward pass as one picture that zooms from the model to a cell.
+// It holds the selection, tells its host of it, and asks the host for tensors alone.
 
 import { attribute, isVisible, offer, partsOf, put } from "../dom.js";
 import { typeSize } from "../axis_labels.js";
@@ -41,10 +41,10 @@ import { savePicture } from "./export.js";
 /** @import { Chapter, Scene } from "./animation.js" */
 /** @import { Focus, Structure } from "./structure.js" */
 
-const TOKENS = 60; // pixels at the lower edge of the window, where the prompt's tokens stay in sight
+const TOKENS = 60; // pixels at the lower edge of the window that show the prompt's tokens
 
 /**
- * Where the instrument stands: as of `AttentionInstrument`, but that navigate is to show a cell of an attention.
+ * Where the instrument stands; as for `AttentionInstrument`, but `navigate` shows a cell of an attention.
  *
  * @typedef {object} Host
  * @property {(chosen: Chosen) => void} select
@@ -65,7 +65,7 @@ export class InsideInstrument {
   /** @type {Layout} */ layout;
   /** @type {Page & { accent?: string } | null} */ page;
   /** @type {boolean} */ isBeside;
-  /** @type {string | undefined} */ followed; // the chapter of Play that was brought into sight last
+  /** @type {string | undefined} */ followed; // the chapter of Play that was scrolled to last
 
   /**
    * @param {HTMLElement} parent
@@ -112,7 +112,7 @@ export class InsideInstrument {
   }
 
   /**
-   * A new pass.
+   * Show a new pass.
    *
    * @param {Recording} recording
    * @param {Partial<Chosen>} chosen what is looked at first
@@ -128,16 +128,16 @@ export class InsideInstrument {
     this.show();
   }
 
-  /** Parts that were asked for. @param {Recording} recording */
+  /** Take in parts that `want` has asked for. @param {Recording} recording */
   add(recording) {
     const before = this.pass.loaded.size;
     this.pass.add(recording);
     if (this.pass.loaded.size !== before) this.show();
-    else this.below.show(this.pass, this.token); // its parts are no tensors of the pass
+    else this.below.show(this.pass, this.token); // an analysis' parts aren't tensors of the pass
     this.asking.arrived();
   }
 
-  /** What somebody else has decided to look at, for example a link. @param {Partial<Chosen>} chosen */
+  /** Select what a link, or another view, says. @param {Partial<Chosen>} chosen */
   setSelection(chosen) {
     this.chosen = { ...this.chosen, ...chosen };
     if (this.pass) this.show();
@@ -147,14 +147,14 @@ export class InsideInstrument {
   choose(change) {
     if (isSame(this.chosen, change)) return;
     const isOther = change.token !== undefined && change.token !== this.chosen.token;
-    const endsPlay = change.open !== undefined && change.open !== this.chosen.open; // its chapters are others
+    const endsPlay = change.open !== undefined && change.open !== this.chosen.open; // Play's chapters belong to what is open
     this.chosen = { ...this.chosen, ...(isOther && { candidate: null }), ...(endsPlay && { moment: null }), ...change };
     const { root, stage } = this.parts;
     const { activeElement } = root.getRootNode();
     const focused = root.contains(activeElement) && activeElement !== stage ? activeElement : null;
-    if (this.names.holds(focused)) stage.focus({ preventScroll: true }); // it may go, and to take the focus from what goes lays out the page
+    if (this.names.holds(focused)) stage.focus({ preventScroll: true }); // removing a focused name would lay out the page
     this.show();
-    if (focused) (isVisible(focused) ? focused : stage).focus({ preventScroll: true }); // keys work, whatever is gone
+    if (focused) (isVisible(focused) ? focused : stage).focus({ preventScroll: true }); // the focus is never lost, so keys go on working
     this.host.select(this.chosen);
   }
 
@@ -163,7 +163,7 @@ export class InsideInstrument {
     if (this.focus?.name && !this.isBeside) this.bringIntoSight(this.parts.opened);
   }
 
-  // Half of the window is left to what one came from, or more, so that `kept`, a y, stays in it.
+  // Scroll to what was opened, but leave half of the window, or more to keep the y `kept` in it, to what it was opened from.
   bringIntoSight(part, kept = Infinity) {
     const { top } = part.getBoundingClientRect();
     if (top < 0.7 * innerHeight) return;
@@ -172,7 +172,7 @@ export class InsideInstrument {
     part.scrollIntoView({ block: "start" });
   }
 
-  /** A cell, of the head that it belongs to. Which token is looked at stays. */
+  /** Open a cell, with its head. The selected token stays. */
   openCell(open, cell) {
     const head = cell[this.pass.describe(open).dims.indexOf("head")];
     this.choose({ open, cell, ...(head !== undefined && this.chosen.head !== null && { head }) });
@@ -185,7 +185,7 @@ export class InsideInstrument {
     this.choose(stack.writes ? this.tokenChange(token) : { source: token === this.chosen.source ? null : token });
   }
 
-  // The position that the text is given for is no choice: another text has another.
+  // The default position isn't a choice: another text has another one.
   tokenChange(token) {
     return { token: token === this.pass.predictedPosition ? null : token };
   }
@@ -196,7 +196,7 @@ export class InsideInstrument {
 
   show() {
     const { parts, pass, structure } = this;
-    Object.assign(this, settled(this.chosen, structure, pass)); // with what is looked at, as far as this pass has it
+    Object.assign(this, settled(this.chosen, structure, pass)); // what this pass has of the selection
     const { chosen } = this;
     this.weights = new Map();
     const weights = (id) => {
@@ -223,7 +223,7 @@ export class InsideInstrument {
     put(parts.readout, selectionInWords(pass, this));
     parts.navigate.hidden = !this.host.navigate || !attentionCell(this);
     parts.head.value = this.head === null ? "" : String(this.head);
-    parts.arcs.hidden = !this.hasHeads || this.tensorHasHeads; // a map is of the head that is chosen beside it
+    parts.arcs.hidden = !this.hasHeads || this.tensorHasHeads; // a map shows the head that is chosen beside it
     attribute(parts.root, "data-open", chosen.open);
     this.below.setSelection(chosen);
     this.below.follow(this.focus?.part?.module ?? null, this.head);
@@ -232,14 +232,14 @@ export class InsideInstrument {
     this.changing.show(interventionsAt(pass, this));
   }
 
-  // The cell that is looked at, and those that it is made of.
+  // The selected cell, and those that it is computed from.
   marked() {
     const { pass, focus, chosen } = this;
     if (!focus?.name || !chosen.cell) return { made: [], own: [] };
     return { made: pass.equation(focus.name) ? pass.cellsOf(focus.name, chosen.cell) : [], own: [{ name: focus.name, index: chosen.cell }] };
   }
 
-  /** The token that another one looks at most. */
+  /** The token that gets most of another one's weight. */
   strongest(part, token) {
     const isEncoder = part.id.startsWith("encoder.");
     const [queries, labels] = [isEncoder ? "source" : "text", part.crosses || isEncoder ? "source" : "text"].map((which) => this.pass.labels[which].length);
@@ -254,7 +254,7 @@ export class InsideInstrument {
     return { state, chapter: this.chapters[state.at] };
   }
 
-  /** Play has come to another moment; null: it is left. */
+  /** Play has reached another moment; null: it has ended. */
   playTo(moment, isResting) {
     const { root, stage } = this.parts;
     if (this.chosen.moment === null && stage.getBoundingClientRect().bottom > innerHeight) root.scrollIntoView({ block: "start" });
@@ -274,7 +274,7 @@ export class InsideInstrument {
     this.followed = play?.chapter.id;
   }
 
-  /** Where the picture is taller than the window, what a chapter of Play is about comes into sight as it begins. */
+  /** Scroll to what a chapter of Play is about as it begins: the picture may be taller than the window. */
   follow({ id, part }) {
     const label = this.names.labelOf([id, part, whereIs(this.layout, part)?.group?.id]);
     if (!label) return;
@@ -297,7 +297,7 @@ export class InsideInstrument {
     if (chosen.cell) this.cell.show(pass, name, chosen.cell);
   }
 
-  // What is opened stands beside the picture where there is room, and takes some of its width.
+  // Where there is room, what is opened stands beside the picture and takes some of its width.
   makeRoom() {
     const { opened, scene } = this.parts;
     if (opened.hidden === !this.focus?.name) return;
@@ -306,7 +306,7 @@ export class InsideInstrument {
     this.page = null;
   }
 
-  /** Draw everything again, in the page's present size and colours. */
+  /** Redraw everything: the page has another size or other colours. */
   draw() {
     if (!this.pass || !this.scene) return;
     this.page = null;
@@ -315,12 +315,11 @@ export class InsideInstrument {
     this.drawPicture();
   }
 
-  /** Draw the picture as the scene is now. */
   drawPicture() {
     const { parts, structure, focus } = this;
     if (!this.page?.width) {
       this.page = { ...pageOf(parts.stage), accent: getComputedStyle(parts.root).getPropertyValue("--accent") };
-      this.isBeside = parts.opened.offsetLeft > parts.stage.offsetLeft; // where what is open stands
+      this.isBeside = parts.opened.offsetLeft > parts.stage.offsetLeft; // what is open stands beside the picture
     }
     const { page } = this;
     if (!page.width) return;
@@ -335,7 +334,7 @@ export class InsideInstrument {
     this.trail.showMap(focus ? layOut(structure, null, room) : this.layout, focus, this.token, page);
   }
 
-  /** The parts that what is looked at shows and that aren't there yet, the most important first. */
+  /** The missing parts of what is shown, the most important first. */
   needs() {
     const { pass, layout, focus, chosen } = this;
     if (pass.isComplete) return [];
@@ -344,7 +343,7 @@ export class InsideInstrument {
     return [...wanted, ...this.below.needs(pass, this.token)];
   }
 
-  // Of a tensor that comes part by part the part that is looked at: a head, or the row of a position or a token.
+  // A tensor that comes in parts: the selected head, or the row of the selected position or token.
   partOf(name) {
     if (!this.pass.isByRow(name)) return this.pass.headsOf(name) ? this.head : null;
     return name === this.focus?.name ? (this.chosen.cell?.[0] ?? this.tensor.heldAt(this.pass, name, this.token)) : this.token;
@@ -369,7 +368,7 @@ export class InsideInstrument {
     new PictureGestures(this);
   }
 
-  /** One level into what is at a point. */
+  /** Open what is at a point, one level deeper. */
   enter(target) {
     if (!target?.group) return;
     const { group, part, row, token, stack } = target;
@@ -385,7 +384,7 @@ export class InsideInstrument {
     else if (this.chosen.open) this.open(upFrom(this.structure, this.chosen.open));
   }
 
-  /** Say what lies under the pointer, and light its word. */
+  /** Show what lies under the pointer, and highlight its name. */
   point(target, event) {
     const id = target?.part?.id ?? target?.group?.id ?? null;
     this.picture.mark(target);
@@ -395,7 +394,7 @@ export class InsideInstrument {
     else this.tip.hide();
   }
 
-  /** Light a block and the word that names it. */
+  /** Highlight a block and its name. */
   light(id, isPointed = false) {
     this.prose.light(id);
     if (!isPointed) this.picture.mark(id ? whereIs(this.layout, id) : null);

@@ -1,6 +1,6 @@
-// Computes where everything stands in the picture: a pure function of the model's structure, the room there is, and
-// what is open. A token has its x and a stage its y; what is opened pushes the others aside. Pixels; y grows downwards,
-// the pass goes up. What is as high or wide as its words is given in pixels of usual type.
+// Computes the picture's layout, a pure function of the model's structure, the room, and what is open. A token has an x and
+// a stage a y; what is opened pushes the others aside. In pixels; y grows downwards, the pass goes up. Sizes that depend on
+// words are in pixels of usual type, and scale with it.
 
 import { scaled } from "../axis_labels.js";
 import { plainName } from "./plain_names.js";
@@ -17,22 +17,22 @@ import { plainName } from "./plain_names.js";
  * @property {boolean} isOpen
  * @property {Row[]} rows
  * @property {Band | null} header
- * @property {number} read where it reads the stream
- * @property {number} write where it adds to it
- * @property {Band | null} strip a closed one's sign
- * @property {Band | null} lane in which its arcs run
- * @property {number | null} normAt of the norm before it, or on the stream after it
- * @property {number | null} normAfterAt of the one on what it gives
+ * @property {number} read the y at which it reads the stream
+ * @property {number} write the y at which it adds to the stream
+ * @property {Band | null} strip what stands for a closed one
+ * @property {Band | null} lane for its arcs
+ * @property {number | null} normAt y of the norm before it, or of the one on the stream after it
+ * @property {number | null} normAfterAt y of the norm on its output
  * @property {Span} [span]
  * @property {number} [way]
  *
  * @typedef {Part & Band & Standing} PlacedPart
  * @typedef {Omit<Group, "parts"> & Band & { isOpen: boolean, isFolded: boolean, parts: PlacedPart[] }} PlacedGroup
- * @typedef {{ left: number, right: number, pitch: number, gutter: number, end: number }} Columns up to where the next stack, or the picture, ends
+ * @typedef {{ left: number, right: number, pitch: number, gutter: number, end: number }} Columns end: where the next stack, or the picture's edge, begins
  * @typedef {Omit<Stack, "groups" | "layers"> & Columns & Band & { groups: PlacedGroup[] }} PlacedStack
  * @typedef {{ width: number, height: number, stacks: PlacedStack[] }} Layout
  *
- * @typedef {object} PictureTarget what is at a point of the picture
+ * @typedef {object} PictureTarget what is at a point
  * @property {PlacedStack} stack
  * @property {PlacedGroup | null} group
  * @property {PlacedPart | null} part
@@ -41,35 +41,35 @@ import { plainName } from "./plain_names.js";
  *
  * @typedef {object} Room
  * @property {number} width
- * @property {number} height of the whole
- * @property {number} gutter left of each stack, for names
- * @property {number} margin right of all, for the lens
+ * @property {number} height
+ * @property {number} gutter for names, left of each stack
+ * @property {number} margin for the logit lens, on the right
  * @property {number} [below] for the labels of the tokens
- * @property {number} [above] and of what comes next
+ * @property {number} [above] for those of the predicted tokens
  */
 
-const PITCH = { least: 0.01, most: 92 }; // of columns, the most of usual type; the text is always there as a whole
-const LEAST_CLOSED = 16; // of a block, of usual type: it folds to one strip
+const PITCH = { least: 0.01, most: 92 }; // widths of a column, the largest of usual type; columns shrink until the whole text fits
+const LEAST_CLOSED = 16; // a block lower than that, of usual type, folds to one strip
 const FOLDED_BELOW = 58; // of usual type
-export const FOLDED_STRIP = 0.42; // of a folded block: the rest is for its arcs
+export const FOLDED_STRIP = 0.42; // share of a folded block's height; its arcs take the rest
 const ROOMY = 560; // of the whole
 const MOST_CLOSED = 260;
 const END_ROW = 24;
 const TALL_ROW = 30; // of an opened sublayer
 const ROW = 18; // of an opened block, of usual type
-const LOW_ROW = 14; // beside the tensor that is looked at, of usual type
-const CHIPS = { line: 26, letter: 7.25, edge: 23, sides: 7 }; // of a header with the names of parameters, of usual type
-const LANE = { least: 36, low: 54, high: 92 }; // in which attention's arcs run
+const LOW_ROW = 14; // beside the selected tensor, of usual type
+const CHIPS = { line: 26, letter: 7.25, edge: 23, sides: 7 }; // of a header that names parameters, of usual type
+const LANE = { least: 36, low: 54, high: 92 }; // for attention's arcs
 const GAP = 10; // above and below an opened block
-const CLOSED_PART = 46; // beside an opened one in the same block
+const CLOSED_PART = 46; // a closed sublayer beside an opened one
 const SHARE = { attn: 1.9, cross_attn: 1.9, mlp: 1 };
-export const SIGNS = 15; // pixels of a column from which on sums and norms are drawn
+export const SIGNS = 15; // width of a column from which sums and norms are drawn
 /** @type {Span} */
-export const BESIDE = [0.05, 0.66]; // of a column's width: what stands beside the stream
+export const BESIDE = [0.05, 0.66]; // share of a column's width: what stands beside the stream
 /** @type {Record<string, Span>} */
-const ABREAST = { attn: [0.05, 0.34], mlp: [0.37, 0.66] }; // the same, of two that read the same stream
-const RAIL = 0.73; // of a column's width: where a way runs between what is open and the stream
-const CROSSING = { wide: 44, narrow: 20 }; // between an encoder and its decoder, for the arcs that cross
+const ABREAST = { attn: [0.05, 0.34], mlp: [0.37, 0.66] }; // the same for two sublayers that read the same stream
+const RAIL = 0.73; // share of a column's width: the lines between what is open and the stream
+const CROSSING = { wide: 44, narrow: 20 }; // between an encoder and its decoder, for cross-attention's arcs
 
 /**
  * @param {Structure} structure
@@ -89,25 +89,25 @@ export function layOut(structure, focus, room) {
   };
 }
 
-/** The x of a token's column: its left edge, its middle, and where its stream runs. */
+/** The x of a token's column: left edge, middle, and stream. */
 export function columnAt({ left, pitch }, token) {
   const start = left + token * pitch;
   return { start, middle: start + pitch / 2, stream: start + 0.8 * pitch };
 }
 
-/** Of a column's width, the middle of what takes a span of it. */
+/** The middle of a span, as a share of a column's width. */
 export function middleOf([from, to] = BESIDE) {
   return (from + to) / 2;
 }
 
-/** The token whose column a point is in, or null. */
+/** The token of the column at a point, or null. */
 export function tokenAt({ left, pitch, count }, x) {
   const token = Math.floor((x - left) / pitch);
   return token >= 0 && token < count ? token : null;
 }
 
 /**
- * What is at a point; null outside of all.
+ * What is at a point; null outside the stacks.
  *
  * @param {Layout} layout
  * @returns {PictureTarget | null}
@@ -124,7 +124,7 @@ export function elementAt(layout, x, y) {
 }
 
 /**
- * Where a group, a part or a row stands; null for none of them.
+ * Where a group, part or row stands; null if there is none of that name.
  *
  * @param {Layout} layout
  * @param {string} id
@@ -144,14 +144,14 @@ export function whereIs(layout, id) {
   return null;
 }
 
-/** The stream's y where it enters a stack's blocks (0) and after each of them. */
+/** The stream's y before a stack's first block (0), and after each block. */
 export function streamAt(stack, depth) {
   const blocks = stack.groups.filter(({ kind }) => kind === "block");
   if (depth < blocks.length) return blocks[depth].bottom;
   return blocks.length ? blocks.at(-1).top : stack.groups[0].top;
 }
 
-/** Of each stack the left and right of its columns, and their pitch. @returns {Columns[]} */
+/** The columns of each stack. @returns {Columns[]} */
 export function columnsOf(stacks, { width, gutter, margin }) {
   const total = stacks.reduce((sum, { count }) => sum + count, 0);
   const crossing = width > ROOMY ? CROSSING.wide : CROSSING.narrow;
@@ -166,7 +166,7 @@ export function columnsOf(stacks, { width, gutter, margin }) {
   });
 }
 
-// Closed blocks share what the rest leaves; where that isn't enough they fold.
+// Closed blocks share the remaining height, and fold if it isn't enough.
 function closedHeight(stacks, focus, room, columns) {
   const free = stacks.map((stack, at) => {
     const wide = headerWidth(columns[at]);
@@ -177,7 +177,7 @@ function closedHeight(stacks, focus, room, columns) {
   return isLow(height) ? Math.max(scaled(LEAST_CLOSED), Math.min(height, scaled(FOLDED_BELOW) - 1)) : height;
 }
 
-/** Whether a closed block is too low for all it consists of. */
+/** Whether a closed block is too low for its parts. */
 function isLow(closed) {
   return closed < scaled(FOLDED_BELOW);
 }
@@ -198,7 +198,7 @@ function endHeight(group, focus, wide) {
   return named(END_ROW) * shownAtEnd(part).length;
 }
 
-/** Of a closed end what it is for: of the norm its output, of the unembedding the probabilities. */
+/** What stands for a closed part at the end: the norm's output, the unembedding's probabilities. */
 function shownAtEnd(part) {
   return part.kind === "embed" ? part.names.filter((name) => !name.endsWith("hook_scale")) : part.names.slice(-1);
 }
@@ -209,18 +209,18 @@ function partHeight(part, focus, wide) {
   return headerHeight(part, wide) + part.names.length * row + (part.module ? lane : 0);
 }
 
-/** A block shows all its rows; a sublayer larger ones; beside a tensor they are small, so that it has room below. */
+/** A block shows all its rows, a sublayer larger ones; beside a selected tensor they are low, to leave room for it. */
 function sizesAt({ part, name }) {
   if (name) return { row: scaled(LOW_ROW), lane: LANE.least };
   return part ? { row: named(TALL_ROW), lane: LANE.high } : { row: scaled(ROW), lane: LANE.low };
 }
 
-/** The height of a row that has room for a name in usual type, and in larger type only what its name needs. */
+/** The height of a row: room for a name in usual type, and no more than the name needs in larger type. */
 function named(row) {
   return Math.max(row, scaled(ROW));
 }
 
-/** Pixels that a header may take. */
+/** The width that a header may take. */
 function headerWidth({ left, gutter, end }) {
   return end - left + gutter;
 }
@@ -270,7 +270,7 @@ function closedParts(group, { top, bottom, isFolded }, structure) {
 }
 
 /**
- * A sublayer as a sign beside its stream: where it reads, where it stands, where it adds.
+ * A closed sublayer: where it reads the stream, where its strip stands, where it adds.
  *
  * @param {Part} part
  * @param {number} top
@@ -294,7 +294,7 @@ function glyph(part, top, bottom, structure) {
 }
 
 /**
- * Attention and feed-forward of a parallel block: both read where the first does, and one sum takes what both give.
+ * Attention and feed-forward of a parallel block: both read at one point, and one sum adds both outputs.
  *
  * @param {PlacedPart[]} parts
  * @param {boolean} isOpen

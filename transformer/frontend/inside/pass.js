@@ -1,5 +1,5 @@
-// Holds one forward pass as far as its recordings have arrived: an outline of every tensor, the table of equations
-// (which cells each cell is computed from), and the tensors that were opened. An index is one number a dimension.
+// Holds what has arrived of a forward pass: an outline of every tensor, the table of equations (which cells each cell
+// is computed from), and the tensors that were opened. An index has one number per dimension.
 
 import { OverwrittenValues } from "../overwritten_values.js";
 import { headWidth, isCausal, keyHeads, windowOf } from "../attention_config.js";
@@ -13,14 +13,14 @@ import { LoadedTensors, flat } from "./loaded_tensors.js";
 /** @import { Entry } from "./loaded_tensors.js" */
 
 /**
- * Which cells each cell of a tensor is made of, as equations.py writes it.
+ * How each cell of a tensor is computed from others, as equations.py writes it.
  *
  * @typedef {object} Equation
  * @property {string} name
  * @property {string} operation
  * @property {string[]} dims
- * @property {Record<string, Operand[]>} operands by the role they have
- * @property {Record<string, any>} constants what the operation takes besides
+ * @property {Record<string, Operand[]>} operands by role
+ * @property {Record<string, any>} constants what else the operation takes
  *
  * @typedef {{ name: string, dims: string[], cells: (string | number)[], shift?: number }} Operand
  */
@@ -28,7 +28,7 @@ import { LoadedTensors, flat } from "./loaded_tensors.js";
 /** @typedef {{ text: string[], source?: string[] }} Labels of tokens */
 
 /**
- * What is known of a pass from the first, as inference/pass_outline.py writes it.
+ * What a pass begins with, as inference/pass_outline.py writes it.
  *
  * @typedef {object} Outline
  * @property {string} id
@@ -36,14 +36,14 @@ import { LoadedTensors, flat } from "./loaded_tensors.js";
  * @property {Config} config
  * @property {Labels} labels
  * @property {{ text: number[], source?: number[] }} ids
- * @property {number} predicted_position the token that is looked at first
+ * @property {number} predicted_position the token that is selected at first
  * @property {{ prefix: string, tokens: "text" | "source", layers: number, heights: string[][] }[]} stacks
- * @property {Record<number, string>} vocabulary labels of tokens, as far as they were named
+ * @property {Record<number, string>} vocabulary labels of the tokens that were named so far
  * @property {Record<string, number>} strip_limits
  * @property {Entry[]} tensors
  * @property {Equation[]} equations
- * @property {Record<string, string[]>} circuits the kinds that each attention has
- * @property {number} [rounding] by how much neighbouring numbers of the model's type differ, relatively
+ * @property {Record<string, string[]>} circuits kinds of circuits, by attention
+ * @property {number} [rounding] relative distance of neighbouring numbers in the model's precision
  * @property {number} [offset] the position of the first token in the text
  * @property {boolean} [complete]
  * @property {SetNumbers[]} [changed]
@@ -55,14 +55,14 @@ const TOKEN = "token";
 const SEGMENT = "segment";
 const UNITS = { pos: "position", d_model: "dimension", d_head: "dimension", d_ff: "neuron", head: "head", kv_head: "key–value head", qkv_head: "head", part: "part", vocab: "token" };
 const LOADING = { number: "loading", tensor: "Its numbers are being loaded.", cell: "The numbers that it is made of are being loaded." };
-const LEFT_OUT = { // of a page of its own, that has no server to ask
+const LEFT_OUT = { // on a saved page, which has no server to ask
   number: "left out of this page",
   tensor: "Its numbers were left out of this page, which would be too large with them.",
   cell: "Some of the numbers that it is made of were left out of this page, which would be too large with them.",
 };
-const PARTS = { 2: ["k", "v"], 3: ["q", "k", "v"] }; // what one matrix holds several of
+const PARTS = { 2: ["k", "v"], 3: ["q", "k", "v"] }; // what a matrix with several parts holds
 
-/** What one place along a dimension is called. */
+/** What an index of a dimension is called. */
 export function unitOf(dim) {
   return UNITS[dim] ?? dim;
 }
@@ -73,23 +73,23 @@ export class InsidePass extends LoadedTensors {
   /** @type {Config} */ config;
   /** @type {Labels} */ labels;
   /** @type {Outline["ids"]} */ ids;
-  /** @type {number} */ predictedPosition; // of the token that is looked at first
+  /** @type {number} */ predictedPosition; // of the token that is selected at first
   /** @type {Outline["stacks"]} */ stacks;
   /** @type {Outline["vocabulary"]} */ vocabulary;
   /** @type {Record<string, number>} */ stripLimits;
 
-  /** @param {Recording} recording the one that begins a pass; parts of tensors are added as they come */
+  /** @param {Recording} recording the outline; tensors are added as they arrive */
   constructor({ metadata: about, tensors }) {
     const metadata = /** @type {Outline} */ (about);
     super(metadata.tensors.map(merged), Boolean(metadata.complete));
     const { id, title, config, labels, ids, predicted_position: predictedPosition, stacks, vocabulary, strip_limits: stripLimits } = metadata;
     Object.assign(this, { id, title, config, labels, ids, predictedPosition, stacks, vocabulary, stripLimits });
     this.changed = new OverwrittenValues(metadata.changed);
-    this.rounding = metadata.rounding ?? 0; // of the numbers that the model computes with
-    this.interventions = metadata.interventions ?? []; // [{ code, words }], for a page that can change them
+    this.rounding = metadata.rounding ?? 0; // of the model's precision
+    this.interventions = metadata.interventions ?? [];
     this.offset = metadata.offset ?? 0; // the position of the first token in the text
     this.metadata = metadata;
-    this.absent = this.isComplete ? LEFT_OUT : LOADING; // what is said of what isn't there
+    this.absent = this.isComplete ? LEFT_OUT : LOADING; // shown in place of what is missing
     this.outline = tensors;
     /** @type {Map<string, Equation>} */
     this.equations = new Map(metadata.equations.map((equation) => [equation.name, equation]));
@@ -102,22 +102,22 @@ export class InsidePass extends LoadedTensors {
       }
     }
     /** @type {Tensors} */
-    this.more = {}; // parts that are no tensors of the pass, by name
+    this.more = {}; // parts of analyses, by name: they aren't tensors of the pass
     /** @type {Record<string, any>} */
     this.partMetadata = {};
   }
 
-  /** Take in a recording of parts. @param {Recording} recording */
+  /** Add a recording of parts. @param {Recording} recording */
   add({ metadata, tensors }) {
     Object.assign(this.partMetadata, metadata);
-    Object.assign(this.vocabulary, metadata?.vocabulary); // labels of tokens that weren't named before
+    Object.assign(this.vocabulary, metadata?.vocabulary); // of tokens that weren't named before
     for (const [name, tensor] of Object.entries(tensors)) {
       if (this.entries.has(name.replace(/\[\d+\]$/, ""))) this.loaded.set(name, tensor.data);
       else if (!this.addLens(name, tensor)) this.more[name] = tensor;
     }
   }
 
-  // The logit lens at a position that wasn't read at first: a column of the outline's tensors.
+  // The logit lens at one more position: a column of the outline's tensors.
   addLens(name, { data }) {
     const [, part, position] = /^(lens(?:\.\w+)?)\[(\d+)\]$/.exec(name) ?? [];
     const whole = this.outline[part];
@@ -126,19 +126,19 @@ export class InsidePass extends LoadedTensors {
     return true;
   }
 
-  /** Whether the logit lens has been read at a position. */
+  /** Whether the logit lens is known at a position. */
   hasLens(position) {
     return this.outline.lens.data[position] >= 0;
   }
 
   // What there is
 
-  /** What a tensor is made of; null for a parameter. @returns {Equation | null} */
+  /** How a tensor is computed; null for a parameter. @returns {Equation | null} */
   equation(name) {
     return this.equations.get(name) ?? null;
   }
 
-  /** The operands of its equation, with their role. */
+  /** The operands of its equation, with their roles. */
   operands(name) {
     return Object.entries(this.equation(name)?.operands ?? {}).flatMap(([role, list]) => list.map((operand) => ({ role, ...operand })));
   }
@@ -148,7 +148,7 @@ export class InsidePass extends LoadedTensors {
     return this.readBy.get(name) ?? [];
   }
 
-  /** { mean, spread, smallest, largest } of the whole tensor, as far as its numbers are finite. */
+  /** { mean, spread, smallest, largest } of the tensor's finite numbers. */
   statistics(name) {
     const start = 4 * this.entries.get(name).row;
     const [mean, spread, smallest, largest] = this.outline.statistics.data.subarray(start, start + 4);
@@ -161,44 +161,44 @@ export class InsidePass extends LoadedTensors {
     return Math.max(Math.abs(smallest), Math.abs(largest)) || 0;
   }
 
-  /** What is drawn of a tensor of the stream until it is looked at: { rows, columns, data, limit }, a byte a cell; or null. */
+  /** A preview of a stream's tensor, a byte a cell: { rows, columns, data, limit }, or null. */
   strip(name) {
     const strip = this.outline[`strip.${name}`];
     return strip ? { rows: strip.shape[0], columns: strip.shape[1], data: strip.data, limit: this.stripLimits[name] } : null;
   }
 
-  /** An attention's weights until they are looked at: { heads, rows, columns, data }, a byte a cell; or null. */
+  /** A preview of an attention's weights, a byte a cell: { heads, rows, columns, data }, or null. */
   arcs(module) {
     const arcs = this.outline[`arcs.${module}`];
     return arcs ? { heads: arcs.shape[0], rows: arcs.shape[1], columns: arcs.shape[2], data: arcs.data } : null;
   }
 
-  /** What set a cell, or any cell of a tensor, in words; nothing where it follows from its equation. */
+  /** Which intervention set a cell, or any cell of a tensor, in words; nothing where its equation holds. */
   setBy(name, cell = null) {
     const { dims } = this.entries.get(name);
     const along = (...among) => cell?.[dims.findIndex((dim) => among.includes(dim))] ?? null;
     return this.changed.setBy(name, along("head"), along("pos", "query"));
   }
 
-  // What a cell is made of
+  // How a cell is computed
 
-  /** Where a cell is, by dimension of its equation: { pos: 3, head: 0, … }. */
+  /** A cell's index by dimension: { pos: 3, head: 0, … }. */
   indexByDim(name, cell) {
     const { dims } = this.equation(name);
     const indices = this.viewed(name, cell, dims);
     return Object.fromEntries(dims.map((dim, at) => [dim, indices[at]]));
   }
 
-  /** Which segment the token at a position is in: after how many separators. */
+  /** The segment of the token at a position: the number of separators before it. */
   segmentAt(position) {
     const { n_segments: count, separator_token_id: separator } = this.config;
     return Math.min(count - 1, this.ids.text.slice(0, position).filter((token) => token === separator).length);
   }
 
   /**
-   * The cells of an operand that a cell is made of: { shape, at(index) }, the index in the operand's tensor of each, in
-   * row-major order over the dimensions of `shape`, [name, size]; no dimension is one cell. along: a dimension of the
-   * operand that is read whole instead.
+   * The cells of an operand that a cell reads. shape: [name, size] of the dimensions that they extend over, none for a
+   * single cell. at(index): the index in the operand's tensor of each of them, in row-major order. along: a dimension of
+   * the operand to read whole.
    */
   reads(name, cell, operand, along = null) {
     const by = this.indexByDim(name, cell);
@@ -222,18 +222,18 @@ export class InsidePass extends LoadedTensors {
     return { index, shape, length: countOf(lengths), at };
   }
 
-  /** The cells that a cell is made of: [{ name, role, index }], an index having null where all of a dimension is read. */
+  /** The cells that a cell reads: [{ name, role, index }], with null in an index where a whole dimension is read. */
   cellsOf(name, cell) {
     return this.operands(name).flatMap((operand) => {
       const { index, length, at } = this.reads(name, cell, operand);
       const { dims } = this.entries.get(operand.name);
       const about = { name: operand.name, role: operand.role };
       if (dims.length === operand.dims.length) return [{ ...about, index }];
-      return Array.from({ length }, (_, which) => ({ ...about, index: at(which) })); // read by other dimensions than it has
+      return Array.from({ length }, (_, which) => ({ ...about, index: at(which) })); // a part that is read by other dimensions than its own
     });
   }
 
-  /** The parts to ask for before a cell's arithmetic can be shown. */
+  /** The parts that a cell's arithmetic needs. */
   needs(name, cell) {
     const own = [[name, cell]];
     for (const { name: read, index } of this.cellsOf(name, cell)) own.push([read, index]);
@@ -241,12 +241,12 @@ export class InsidePass extends LoadedTensors {
     return [...new Map(parts.map((part) => [part.join(), part])).values()];
   }
 
-  /** How a cell comes about, with its numbers; null while one is missing, and for a parameter. */
+  /** A cell's arithmetic, with its numbers; null while one is missing, and for a parameter. */
   arithmetic(name, cell) {
     return this.equation(name) && !this.needs(name, cell).length ? arithmeticOf(this, name, cell) : null;
   }
 
-  /** Whether a query of the attention that a tensor belongs to sees a key, and why not. */
+  /** Whether a query sees a key in the attention of a tensor, and why not. */
   visibility(name, query, key) {
     const [isCross, isSource] = [name.includes(".cross_attn."), name.startsWith("encoder.")];
     const isEncoder = isSource || !isCausal(this.config);
@@ -260,7 +260,7 @@ export class InsidePass extends LoadedTensors {
 
   // In words
 
-  /** What stands at an index along a dimension: a token's label, a part's letter, or its number. */
+  /** The name of an index: a token's label, a part's letter, or the number itself. */
   label(name, dim, at) {
     const texts = this.tokensAlong(name, dim);
     if (texts) return texts[at] ?? String(at);
@@ -270,13 +270,13 @@ export class InsidePass extends LoadedTensors {
     return String(at);
   }
 
-  /** "q 2", "k 0": a head of the matrix that holds the heads of queries, keys and values. */
+  /** A head of the matrix that holds queries, keys and values: "q 2", "k 0". */
   headInWords(at) {
     const [heads, shared] = [this.config.n_heads, keyHeads(this.config)];
     return at < heads ? `q ${at}` : `${at < heads + shared ? "k" : "v"} ${(at - heads) % shared}`;
   }
 
-  /** The labels of the tokens that stand along a dimension, or null for one of other things. */
+  /** The tokens' labels along a dimension; null for a dimension of something else. */
   tokensAlong(name, dim) {
     if (!["pos", "query", "key"].includes(dim) || this.entries.get(name).kind === "parameter") return null;
     const isSource = name.startsWith("encoder.") || (dim === "key" && name.includes(".cross_attn."));
@@ -284,8 +284,8 @@ export class InsidePass extends LoadedTensors {
   }
 
   /**
-   * "“r” at position 5, head 2, dimension 17": a cell in words; what is null is left out. Positions count what the model reads; of
-   * a text that is longer than that the position in all of it is said, too, as the other pages count.
+   * A cell in words: "“r” at position 5, head 2, dimension 17"; indices that are null are left out. Positions count what the model
+   * reads; where the text is longer, the position in the whole text follows, as other pages count.
    */
   cellInWords(name, cell) {
     const { dims } = this.entries.get(name);
@@ -303,13 +303,13 @@ export class InsidePass extends LoadedTensors {
     return words.filter(Boolean).join(", ");
   }
 
-  /** "head 2, query 5, key 3": the same in numbers. */
+  /** The same in numbers: "head 2, query 5, key 3". */
   inNumbers(name, cell) {
     const { dims } = this.entries.get(name);
     return dims.map((dim, axis) => (dim === "1" ? "" : `${unitOf(dim)} ${cell[axis]}`)).filter(Boolean).join(", ");
   }
 
-  // The sizes of the dimensions that a tensor is read by.
+  // The dimensions that a tensor is read by, with their sizes.
   sizesBy(name, dims) {
     const entry = this.entries.get(name);
     if (entry.dims.length === dims.length) return entry.sizes;
@@ -327,7 +327,7 @@ export class InsidePass extends LoadedTensors {
   }
 }
 
-/** An entry whose pairs of sides, which rotations turn together, are one dimension, as in the tensors beside it. */
+/** An entry with the pairs that rotations turn merged into one dimension, as in the tensors beside it. */
 function merged(entry) {
   const at = entry.dims.indexOf("pair");
   if (at < 0) return entry;

@@ -15,21 +15,21 @@ import { prepared } from "../canvas.js";
 /** @import { InsidePass } from "./pass.js" */
 /** @import { Scene } from "./animation.js" */
 
-const NARROW = 12; // pixels of a column below which its cells stand upright
-const THIN = 6; // pixels of a column below which nothing parts it from the next
+const NARROW = 12; // width of a column below which its cells run upwards
+const THIN = 6; // width of a column below which neighbours are drawn in one go
 const LEVELS_OF_LIGHT = 20;
 /** @type {Record<string, Span>} */
-const CELLS = { full: [0.05, 0.95], beside: BESIDE }; // of a column's width: what is on the stream, and beside it
-const BEND = 12; // pixels in which a line bends upwards
-const FAINT = 0.12; // of cells that are not on the way to the selected token
-const FRAMED = 0.45; // how lit a column's cells are from which on they are framed
+const CELLS = { full: [0.05, 0.95], beside: BESIDE }; // share of a column's width: on the stream, and beside it
+const BEND = 12; // radius of a bend, in pixels
+const FAINT = 0.12; // opacity of cells that don't lead to the selected token
+const FRAMED = 0.45; // opacity from which a column's cells get a frame
 
-/** Of a column's width what a tensor's cells take: all on the stream, less beside it. @returns {Span} */
+/** The share of a column's width that a tensor's cells take. @returns {Span} */
 function spanOf(name) {
   return /hook_resid_|_embed|ln_final|uncapped|logits|probabilities/.test(name) ? CELLS.full : CELLS.beside;
 }
 
-// Between a point on the stream and a box: along a column's line, which each of the two joins in a bend.
+// A line between the stream and a box: along the column, with a bend at each end.
 function drawWay(context, [stream, from], way, [middle, to]) {
   const bend = Math.sign(to - from) * Math.min(BEND, Math.abs(to - from) / 2);
   context.moveTo(stream, from);
@@ -40,7 +40,7 @@ function drawWay(context, [stream, from], way, [middle, to]) {
 }
 
 export class Picture {
-  /** @type {Page} */ page; // is to be set: the colours to draw in
+  /** @type {Page} */ page; // colours; set it before drawing
   /** @type {InsidePass} */ pass;
   /** @type {Layout | null} */ layout;
   /** @type {Scene} */ scene;
@@ -50,13 +50,13 @@ export class Picture {
     this.stage = parent;
     this.canvas = node("canvas", "picture", parent);
     this.marks = node("canvas", "marks", parent);
-    // For a move: one canvas more takes the place of what is left, and another the picture that is moved to.
+    // An animated move has two more canvases: the picture before it, and the one after it.
     this.spare = node("canvas", "picture");
     this.ahead = node("canvas", "");
     this.images = new Map();
   }
 
-  /** A new pass: nothing that was drawn of the last one is kept. */
+  /** Show a new pass, and drop what was drawn of the last one. */
   begin(pass) {
     this.pass = pass;
     this.images.clear();
@@ -64,7 +64,7 @@ export class Picture {
     this.land();
   }
 
-  /** The picture stands still. */
+  /** End the move that is under way, if any. */
   land() {
     this.move?.stop();
     this.move = null;
@@ -99,12 +99,12 @@ export class Picture {
     context.globalAlpha = 1;
   }
 
-  // What else is opened is moved to; what else has changed, as the page's width, is there at once.
+  // Opening something is animated; any other change, such as the page's width, is drawn at once.
   leaveFor(layout, scene) {
     if (!this.layout || isAlike(this.layout, layout)) return;
-    const isSame = this.layout.width === layout.width || this.scene.focus?.name !== scene.focus?.name; // a tensor takes some of the width
+    const isSame = this.layout.width === layout.width || this.scene.focus?.name !== scene.focus?.name; // a selected tensor takes some of the width
     const moves = isSame && !scene.play && mayMove();
-    if (moves && this.move && !this.move.hasBegun) return; // it leads elsewhere
+    if (moves && this.move && !this.move.hasBegun) return; // it will lead to the new layout
     this.move?.stop();
     this.move = null;
     if (moves) {
@@ -119,7 +119,7 @@ export class Picture {
     return stack.groups.flatMap((group) => (group.kind === "block" ? group.parts : []));
   }
 
-  /** How much of the selected token's way leads through a token of a stack at a depth of the stream, from 0 to 1. */
+  /** How much of the selected token's flow passes through a token at a depth of the stream, from 0 to 1. */
   share(stack, depth, token) {
     const shares = this.scene.reach.depths[stack.prefix];
     const row = shares[Math.min(depth, shares.length - 1)];
@@ -160,7 +160,7 @@ export class Picture {
     this.cells(stack, stack.depths[group.layer + 1][0], group.top, high, CELLS.full, group.layer + 1);
   }
 
-  // A sublayer beside its stream: it reads below, and adds above.
+  // A sublayer reads the stream below, and adds to it above.
   drawGlyph(stack, part, depth) {
     const { context, scene } = this;
     const colour = roleColour(part.kind, scene.head);
@@ -196,7 +196,7 @@ export class Picture {
     else this.drawAwaited(stack, row.top + margin, high, spanOf(row.name));
   }
 
-  // How probable the likeliest prediction at each token is, until all probabilities are there.
+  // The probability of the likeliest prediction at each token, until all probabilities have arrived.
   drawLikeliest(stack, top, high) {
     const { context, pass } = this;
     const { data, shape } = pass.outline["next.probability"];
@@ -219,7 +219,7 @@ export class Picture {
     }
   }
 
-  /** A tensor's cells under each token; false while they aren't there. */
+  /** Draw a tensor's cells in each token's column; false while they are missing. */
   cells(stack, name, top, high, [from, to], depth, frame = null) {
     const isUpright = stack.pitch < NARROW;
     const image = this.image(name, isUpright);
@@ -227,7 +227,7 @@ export class Picture {
     const { context } = this;
     const wide = Math.max(1, (to - from) * stack.pitch);
     context.imageSmoothingEnabled = !isUpright && image.width > wide;
-    // Keys and values of a cross-attention are the source's: they stand under the source's own tokens.
+    // Cross-attention's keys and values belong to the source, so they stand in the source's columns.
     const columns = name.includes("cross_attn.hook_k") || name.includes("cross_attn.hook_v") ? this.layout.stacks[0] : stack;
     const lightOf = (token) => this.light(columns, columns === stack ? depth : 99, token, FAINT);
     if (isUpright && columns.pitch < THIN) {
@@ -249,7 +249,7 @@ export class Picture {
     return true;
   }
 
-  // Of thin columns neighbours that are equally lit are drawn in one go.
+  // Thin neighbouring columns of one opacity are drawn in one go.
   drawRuns(image, columns, top, high, lightOf) {
     const { context } = this;
     const level = (token) => Math.round(LEVELS_OF_LIGHT * lightOf(token));
@@ -293,10 +293,10 @@ export class Picture {
     }
   }
 
-  /** Outline what is pointed at; null for nothing. */
+  /** Outline what is under the pointer; null for nothing. */
   mark(target) {
     if (!this.layout) return;
-    if (this.move) return; // nothing is where it stands yet, and the marks are hidden
+    if (this.move) return; // nothing has reached its place yet, and the marks are hidden
     const { layout, page, scene, pass } = this;
     const context = prepared(this.marks, layout.width, layout.height);
     const { made, own, play } = scene;

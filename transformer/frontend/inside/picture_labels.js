@@ -11,16 +11,16 @@ import { layerName, plainName } from "./plain_names.js";
 const LONGEST = 12; // characters of a token
 const USUAL = 12; // pixels of a token's type
 // Pixels of usual type:
-const NAMED = 60; // of a closed block from which on its sublayers are named too
-const TITLE = 22; // of its own name
-const SUB = 15; // of a sublayer's
-const LENS = 70; // beside the picture up to which the logit lens has one word or one per cent
-const LETTER = 7.4; // of a token in the margin
-const NAME = 18; // of a name's height
-const TITLES = 24; // above the columns, for what the row of predicted tokens is called
-const KINDS = ["row", "part", "header", "group"]; // of what is named beside the picture
-const DATA = /^(?:token|next|answer|lens$|name row)/; // classes of tokens, and of tensors' names
-const ANSWER = { size: 28, high: 40 }; // of what is predicted at the selected token, above all
+const NAMED = 60; // height of a closed block from which its sublayers are named, too
+const TITLE = 22; // a block's name
+const SUB = 15; // a sublayer's name
+const LENS = 70; // width of the margin below which the logit lens has only a word or a percentage
+const LETTER = 7.4; // a letter of a token in the margin
+const NAME = 18; // height of a name
+const TITLES = 24; // above the columns, for the title of the predicted tokens
+const KINDS = ["row", "part", "header", "group"]; // what is named beside the picture
+const DATA = /^(?:token|next|answer|lens$|name row)/; // classes of tokens and of tensors' names
+const ANSWER = { size: 28, high: 40 }; // the prediction at the selected token, above all others
 
 export class PictureLabels {
   /** @type {CanvasRenderingContext2D} */ ruler;
@@ -44,7 +44,6 @@ export class PictureLabels {
     });
   }
 
-  /** Whether it is one of the names. */
   holds(element) {
     return this.layer.contains(element);
   }
@@ -56,7 +55,7 @@ export class PictureLabels {
     else if (button.dataset.token !== undefined) this.events.token(button.dataset.stack, Number(button.dataset.token));
   }
 
-  /** Pixels that labels take below and above the columns. */
+  /** Pixels that labels need below and above the columns. */
   room(pass, stacks, pitches) {
     const below = stacks.map((stack, at) => this.fit(pass.labels[stack.tokens], pitches[at]).height);
     const writing = stacks.findIndex(({ writes }) => writes);
@@ -70,7 +69,7 @@ export class PictureLabels {
 
   widthOf(text) {
     this.ruler ??= document.createElement("canvas").getContext("2d");
-    this.ruler.font = labelFont(USUAL); // one size for all: a canvas takes long to find another
+    this.ruler.font = labelFont(USUAL); // one size for all: setting a canvas's font is slow
     return this.ruler.measureText(text).width;
   }
 
@@ -85,7 +84,7 @@ export class PictureLabels {
 
   show(pass, layout, scene) {
     this.seen = [];
-    const tokens = this.row("tokens", "tokens", layout.height - layout.stacks[0].bottom - 4, layout); // of all stacks, on one ground
+    const tokens = this.row("tokens", "tokens", layout.height - layout.stacks[0].bottom - 4, layout); // all stacks' tokens, on one background
     for (const stack of layout.stacks) {
       this.showTokens(pass, stack, tokens, scene);
       for (const group of stack.groups) this.showGroup(stack, group, scene);
@@ -99,7 +98,7 @@ export class PictureLabels {
     this.arrange();
   }
 
-  // Nodes stay as long as what they name is there, so that the focus does.
+  // A node lives as long as what it names, so it keeps the focus.
   arrange() {
     const wanted = new Set(this.seen.map(({ key }) => key));
     for (const [key, element] of this.made) {
@@ -125,7 +124,7 @@ export class PictureLabels {
     return [...openers];
   }
 
-  // All names together are one stop of the tab key; the arrow keys lead from one to the next.
+  // All names are one tab stop; arrow keys move between them.
   stopAt(stop) {
     for (const opener of this.openers) attribute(opener, "tabindex", opener === stop ? "0" : "-1");
   }
@@ -149,12 +148,12 @@ export class PictureLabels {
     return element;
   }
 
-  // What stands under or above each token moves as one: hundreds that move each by itself take long to lay out.
+  // Labels below and above tokens move as one element: moving hundreds by themselves is slow.
   row(key, className, height, layout) {
     return this.element(key, "div", `row-of ${className}`, null, { width: layout.width, height });
   }
 
-  // What a row of tokens is called, left of it, and above that the stack's name.
+  // The title of a row of tokens, to its left, and the stack's name above it.
   title(stack, row, title, name = "") {
     const made = this.element(`title ${row.className} ${stack.prefix}`, "div", "row-title", null, { left: stack.left - stack.gutter, width: stack.gutter - 8 }, row);
     if (!made.childElementCount) made.replaceChildren(node("b", ""), node("span", ""));
@@ -162,7 +161,7 @@ export class PictureLabels {
     put(made.lastChild, title);
   }
 
-  /** What stands beside the first of some rows, parts or groups that is named. @param {(string | undefined)[]} ids @returns {HTMLElement | undefined} */
+  /** The label of the first of these rows, parts or groups that has one. @param {(string | undefined)[]} ids @returns {HTMLElement | undefined} */
   labelOf(ids) {
     return ids.flatMap((id) => KINDS.map((kind) => this.made.get(`${kind} ${id}`))).find(Boolean);
   }
@@ -243,7 +242,7 @@ export class PictureLabels {
       const isShown = token === selected || (token % step === 0 && Math.abs(token - (selected ?? -99)) >= step);
       const made = this.element(`token ${stack.prefix} ${token}`, "button", turned ? "token turned" : "token", null,
         { left: start, width: stack.pitch, height: turned ? undefined : scaled(20) }, row);
-      put(made.firstChild ?? node("span", "", made), isShown ? cut(labels[token], LONGEST) : ""); // in Safari a button itself can't be turned
+      put(made.firstChild ?? node("span", "", made), isShown ? cut(labels[token], LONGEST) : ""); // Safari doesn't rotate a button
       attribute(made, "data-token", String(token));
       attribute(made, "data-stack", stack.prefix);
       attribute(made, "aria-label", `Token ${token}: ${labels[token]}`);
@@ -265,7 +264,7 @@ export class PictureLabels {
     this.showAnswer(stack, layout, scene.token, [cut(labels[scene.token], LONGEST), percent(data[scene.token * shape[1]])], title(scene.token));
   }
 
-  // What is predicted at the selected token, above its column as far as the picture's edges allow.
+  // The prediction at the selected token, above its column unless the picture's edges are in the way.
   showAnswer(stack, layout, token, [label, share], title) {
     const { stream } = columnAt(stack, token);
     const width = Math.min(layout.width, (ANSWER.size / USUAL) * this.widthOf(`${label} ${share}`));
@@ -279,7 +278,7 @@ export class PictureLabels {
     this.element("answer stem", "div", "answer-stem", "", { left: stream - 1, top: high, height: Math.max(0, stack.top - high - 2) });
   }
 
-  // What the selected token's stream would predict, had the model ended there.
+  // The logit lens: what the selected token's stream would predict if the model ended there.
   showLens(pass, stack, layout, scene) {
     const { data, shape } = pass.outline.lens;
     const shares = pass.outline["lens.probability"].data;
@@ -299,7 +298,7 @@ export class PictureLabels {
       const isThere = pass.hasLens(scene.token);
       const label = isThere ? (pass.vocabulary[data[at]] ?? "?") : "…";
       const most = Math.max(1, Math.floor((width - scaled(42)) / scaled(LETTER)));
-      const isAlone = width < scaled(LENS) && label.length > most; // a word says more than its per cent
+      const isAlone = width < scaled(LENS) && label.length > most; // the word says more than its percentage
       put(made.firstChild, cut(label, isAlone ? Math.floor(width / scaled(LETTER)) : most));
       put(made.lastChild, isThere && !isAlone ? percent(shares[at]) : "");
       made.style.setProperty("--share", (shares[at] || 0).toFixed(3));
@@ -307,14 +306,14 @@ export class PictureLabels {
     }
   }
 
-  /** The focus goes to the selected token of a stack. */
+  /** Focus the selected token of a stack. */
   focusToken(prefix) {
     /** @type {HTMLElement | null} */
     const token = this.layer.querySelector(`[data-stack="${prefix}"][tabindex="0"]`);
     token?.focus({ preventScroll: true });
   }
 
-  /** The focus goes to the next name up (1) or down (−1), in the order of the pass. */
+  /** Focus the next name up (1) or down (−1), in the order of the pass. */
   step(upwards) {
     const all = this.openers;
     const at = all.indexOf(focusedIn(this.layer));
@@ -323,19 +322,19 @@ export class PictureLabels {
   }
 }
 
-/** What the row of a stack's tokens is called: an encoder reads the source, a decoder what is written, any other model both. */
+/** The title of a stack's row of tokens. */
 function tokensTitle({ metadata, offset }, { prefix, count }) {
   if (prefix) return prefix === "encoder." ? "source" : "text so far";
   return offset + count > (metadata.prompt ?? Infinity) ? "prompt and text" : "prompt";
 }
 
-/** The top and height of a name whose middle is at a height; most: pixels that are its own. */
+/** Top and height of a name with this middle; most: its largest height. */
 function around(middle, most = Infinity) {
   const height = Math.min(scaled(NAME), most);
   return { top: middle - height / 2, height };
 }
 
-/** Where the names of a closed block's sublayers begin: beside their strips, and each below the one above it. */
+/** Tops of the names of a closed block's sublayers: beside their strips, without overlapping. */
 function linesOf(group) {
   const beside = group.parts.map(({ kind, strip }) => (strip.top + strip.bottom) / 2 - scaled(kind === "mlp" ? 11 : 8));
   const lines = [];

@@ -18,10 +18,10 @@ import { CellInputs } from "./cell_inputs.js";
 /** @import { InsidePass } from "./pass.js" */
 
 const TALLEST = 440; // pixels of the picture
-const PITCH = 16; // pixels of a row where there is room
-const DIGITS = 4; // of a number that sums up a tensor
-const LISTED = 4096; // indices that can be picked from a list
-const HELD = { vocab: "Token", head: "Head", kv_head: "Key–value head", part: "Part" }; // what stands before a picker
+const PITCH = 16; // height of a row, if there is room
+const DIGITS = 4; // of a tensor's statistics
+const LISTED = 4096; // the most indices that a list offers
+const HELD = { vocab: "Token", head: "Head", kv_head: "Key–value head", part: "Part" }; // labels of pickers
 
 export class TensorView {
   /** @type {InsidePass} */ pass;
@@ -30,10 +30,10 @@ export class TensorView {
   /** @type {number | null} */ token;
   /** @type {number | null} */ head;
   /** @type {TensorSlice} */ slice;
-  /** @type {Record<string, number>} */ fixed; // where dimensions that aren't drawn are held
+  /** @type {Record<string, number>} */ fixed; // the index of each dimension that isn't drawn
   /** @type {boolean | null} */ isThere;
 
-  /** events: cell(index) was chosen, slice(head) is to be drawn, open(name) another tensor. */
+  /** events: cell(index) is selected, slice(head) should be drawn, open(name) opens another tensor. */
   constructor(parent, events) {
     this.events = events;
     const root = (this.root = node("section", "numbers tensor", parent));
@@ -57,7 +57,7 @@ export class TensorView {
     });
     this.readout = node("p", "readout", root);
     this.hand = node("div", "cell", root);
-    this.hand.dataset.part = "cell"; // by which the tour finds it
+    this.hand.dataset.part = "cell"; // for the tour
     this.pictures = new CellInputs(root, (name) => this.events.open?.(name));
     this.facts = node("dl", "facts", root);
     this.histogram = new VectorBars(root, "How many numbers lie where", tipWithin(root));
@@ -70,7 +70,7 @@ export class TensorView {
   }
 
   /**
-   * head: which is drawn, null for that of the cell, or the first; cell: the index of the chosen one, or null; token: the position looked at, or null.
+   * head: to draw; null for the cell's, or the first. cell: the selected index, or null. token: the selected position, or null.
    *
    * @param {InsidePass} pass
    * @param {string} name
@@ -81,7 +81,7 @@ export class TensorView {
     const isNew = this.pass !== pass || this.name !== name;
     const { held } = sliceDims(entry.dims, pass.isByRow(name) ? 1 : 2);
     const before = isNew ? {} : this.fixed;
-    const isOtherHead = head !== null && (isNew || head !== this.head); // it brings the one that it shares with others
+    const isOtherHead = head !== null && (isNew || head !== this.head); // a key–value head may be shared by several
     const isMoved = String(cell) !== String(this.cell) || isNew;
     const fixed = Object.fromEntries(held.map((dim) => {
       const own = cell && isMoved ? cell[entry.dims.indexOf(dim)] : null;
@@ -106,7 +106,7 @@ export class TensorView {
     attribute(this.root, "aria-busy", String(!isThere && !pass.isComplete));
   }
 
-  /** What is outlined: the chosen cell, or the row of the token that is looked at. */
+  /** The selected cell, or the row of the selected token, which is outlined. */
   get selected() {
     const { slice, cell, token } = this;
     if (cell) return slice.dims.every((dim, axis) => slice.fixed[dim] === undefined || slice.fixed[dim] === cell[axis]) ? slice.cellAt(cell) : null;
@@ -114,13 +114,13 @@ export class TensorView {
     return token !== null && (rows === "pos" || rows === "query") && token < slice.rows ? { row: token, column: null } : null;
   }
 
-  /** The y in the window of the row that is outlined; below all where there is none. */
+  /** The y of the outlined row in the window; below everything if there is none. */
   get selectedTop() {
     const { heatmap: { marks, plotArea, window }, selected } = this;
     return selected && plotArea ? marks.getBoundingClientRect().top + plotArea.top + (selected.row - window.top) * plotArea.cellHeight : Infinity;
   }
 
-  /** The row that is drawn, or will be, of a tensor that comes row by row. */
+  /** The row that is drawn, or asked for, of a tensor that arrives row by row. */
   heldAt(pass, name, token) {
     const [dim] = pass.describe(name).dims;
     if (dim === "pos") return token;
@@ -155,12 +155,12 @@ export class TensorView {
       const chosen = Number(select.value);
       if (dim === "head") this.events.slice?.(chosen);
       this.hold({ [dim]: chosen });
-      this.pickers.querySelectorAll("select")[Object.keys(this.fixed).indexOf(dim)]?.focus(); // it was made anew
+      this.pickers.querySelectorAll("select")[Object.keys(this.fixed).indexOf(dim)]?.focus(); // the picker was made anew
     });
     return label;
   }
 
-  // Of very many indices, such as those of a vocabulary, one is chosen by its number.
+  // Too many indices for a list, such as a vocabulary's: a number field.
   numberPicker(label, dim, at, size) {
     const input = node("input", "", label);
     Object.assign(input, { type: "number", min: 0, max: size - 1, value: at, title: this.pass.label(this.name, dim, at) });
@@ -173,7 +173,7 @@ export class TensorView {
     return label;
   }
 
-  /** Draw another part of the tensor. */
+  /** Draw another slice. */
   hold(change) {
     this.fixed = { ...this.fixed, ...change };
     const { pass, name, cell, token, fixed } = this;
@@ -196,7 +196,7 @@ export class TensorView {
     for (const made of [this.farther, this.whole]) attribute(made, "aria-disabled", String(!this.window));
   }
 
-  /** Name the cell that is pointed at, or else the chosen one. */
+  /** Describe the cell under the pointer, or else the selected one. */
   point(cell) {
     const { slice, selected, pass, name } = this;
     if (!slice) return;
@@ -251,7 +251,7 @@ export class TensorView {
     this.zoomTo(change(this.window, { row, column: column ?? 0 }, { queries: rows, keys: columns }));
   }
 
-  /** window: as a heatmap's, or null for all of it. */
+  /** window: a heatmap's zoom, or null for everything. */
   zoomTo(window) {
     if (!this.slice) return;
     this.window = window;
@@ -269,7 +269,7 @@ export class TensorView {
     saveBlob(`${this.fileName}.png`, await png(composed(this.root, `${this.name}${held}`, pictures)));
   }
 
-  /** The numbers that are drawn, a row a cell: where it is, the tokens there, the number. */
+  /** The slice as a table with a row per cell: index, tokens, number. */
   saveTable() {
     const { slice, name, pass } = this;
     if (!slice.values) return;
@@ -282,7 +282,7 @@ export class TensorView {
     saveBlob(`${this.fileName}.csv`, csvFile(columns, rows));
   }
 
-  /** Draw again, in the page's present size and colours. */
+  /** Redraw: the page has another size or other colours. */
   draw() {
     if (!this.slice) return;
     this.heatmap.refresh();
