@@ -42,14 +42,18 @@ class Browser(ABC):
         return found["value"]
 
     def wait_for(self, expression):
-        """Wait until an expression is true, and return its value."""
-        until = f"for (;;) {{ const found = await ({expression}); if (found) return found; await later(); }}"
+        """Ask until an expression is true, and return its value.
+
+        One question that waits in the page would do, but Firefox never answers it if the page is left meanwhile.
+        """
+        deadline = time.monotonic() + PATIENCE
         seen = "`waited in vain on ${location.href}, where one reads: ${document.body.innerText}`"
-        patience = f"setTimeout(() => fail(Error({seen})), {1000 * PATIENCE})"
-        later = "const later = () => new Promise((resolve) => setTimeout(resolve, 50));"
-        return self.evaluate(
-            f"new Promise((take, fail) => {{ {later} {patience}; (async () => {{ {until} }})().then(take, fail); }})"
-        )
+        while True:
+            is_true, found = self.evaluate(f"Promise.resolve({expression}).then((found) => [Boolean(found), found])")
+            if is_true:
+                return found
+            assert time.monotonic() < deadline, self.evaluate(seen)
+            time.sleep(0.05)
 
     @abstractmethod
     def _run(self, expression) -> str:

@@ -4,11 +4,11 @@ import { every, percent } from "../number_format.js";
 /** @import { Window } from "../heatmap.js" */
 /** @import { Pass } from "./pass.js" */
 
-const CLEAR = 0.4; // the share of a head's weight above which it is said to do one thing
-const SPREAD = 0.9; // the share of the largest possible entropy above which it is said to do nothing in particular
+const CLEAR = 0.4; // the share of a head's weight that makes a measure clear
+const SPREAD = 0.9; // the share of the largest entropy from which a head counts as spread out
 const REPEATED = ["same", "induction"]; // measured only where a token occurs again
 
-/** What a head does on average over the text, a sentence. measures: as `Pass.measures` has them. */
+/** What a head does on average over the text, in a sentence. measures: from `Pass.measures`. */
 export function headInWords(measures) {
   const spread = measures.find(({ name }) => name === "spread")?.value;
   const [most] = measures.filter(({ name }) => name !== "spread").sort((one, other) => other.value - one.value);
@@ -26,7 +26,7 @@ export function formula(pass, layer, left) {
   return `softmax(${scores}${bias}${pass.hasMask(layer, left) ? " + mask" : ""})`;
 }
 
-/** A cell of a head in words, for the line below the panels and for screen readers. without: what its steps leave out. */
+/** A cell of a head in words, for the line below the panels and for screen readers. without: the rules that its steps leave out. */
 export function cellInWords(pass, { layer, head, row, column }, steps, without = []) {
   const at = row * pass.keys + column;
   const who = `Query ${pass.token("queries", row)}, key ${pass.token("keys", column)}`;
@@ -43,7 +43,7 @@ export function cellInWords(pass, { layer, head, row, column }, steps, without =
 }
 
 /**
- * Which part of the text is seen, and which labels had no room. window: what is zoomed into; room: as `Panels.room` has it.
+ * Which part of the text is visible, and which labels had no room. window: the zoom; room: from `Panels.room`.
  *
  * @param {Pass} pass
  * @param {Window | null} window

@@ -1,10 +1,10 @@
-// Draws lines over a text, from the selected token to those that it attends to, or that attend to it; the larger the
-// weight, the heavier the line.
+// Draws lines over a text, from the selected token to those that it attends to, or that attend to it. A larger weight
+// has a heavier line.
 import { attribute } from "../dom.js";
 
 const MOST = 24; // lines
 const LEAST = 0.01; // weight
-const HIGHEST = 20; // pixels of an arc between two tokens of one line
+const HIGHEST = 20; // height of an arc between two tokens of one line, in pixels
 
 export class AttentionLines {
   /** @param {HTMLElement} parent of the tokens, which stand in it as their offsets are counted */
@@ -14,7 +14,7 @@ export class AttentionLines {
     this.positions = new Map();
   }
 
-  /** Another text, or the same set differently. */
+  /** Forget where tokens stand: the text, or how it is set, has changed. */
   refresh() {
     this.positions.clear();
   }
@@ -42,7 +42,7 @@ export class AttentionLines {
     }));
   }
 
-  // Kept: to read it, the browser lays the page out.
+  // Cached, because reading it makes the browser lay the page out.
   positionOf(token) {
     let position = this.positions.get(token);
     if (!position) {

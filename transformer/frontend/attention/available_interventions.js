@@ -3,7 +3,7 @@
 import { codeOf } from "../intervention_codes.js";
 /** @import { Steps } from "./pass.js" */
 
-/** As `InterventionControls.show` takes it. chosen: { layer, head }; cell: { row, column }; steps: the model's, as `Pass.steps` has them, or none yet. */
+/** What `InterventionControls.show` takes. chosen: { layer, head }; cell: { row, column }; steps: the model's own, from `Pass.steps`, or none yet. */
 export function interventionsAt(pass, { layer, head }, cell, steps) {
   const [module, names] = [pass.modules[layer], pass.names[layer]];
   const [query, key] = [pass.offsets.queries + cell.row, pass.offsets.keys + cell.column];
@@ -28,7 +28,7 @@ export function interventionsAt(pass, { layer, head }, cell, steps) {
 }
 
 /**
- * Whether no weight can be put into a cell, at this (query, key).
+ * Whether the weight at (query, key) can't be set.
  *
  * @param {Steps} steps
  * @param {number} at
@@ -44,7 +44,7 @@ function rowOf(pass, { row, column }, steps) {
   };
 }
 
-/** Of each head that is changed, how, in words: by "layer,head". */
+/** How each changed head is changed, in words, by "layer,head". */
 export function changedHeads(pass) {
   const wordsByHead = new Map();
   pass.modules.forEach((module, layer) => {

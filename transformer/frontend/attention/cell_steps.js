@@ -1,5 +1,5 @@
-// Draws how one attention weight is computed: from its query and key to the weight, and on to what the head adds to the
-// residual stream. Each step ends in a number that is compared with the model's own.
+// Draws how one attention weight is computed, from its query and key to what the head adds to the residual stream. Each
+// step's result is compared with the model's own number.
 
 import { dotProducts, exponentiate, largestAbsolute, largestDifference, norm, weightedValues } from "../arithmetic.js";
 import { VectorBars, alike, gutter } from "../vector_bars.js";
@@ -9,14 +9,14 @@ import { Heatmap } from "../heatmap.js";
 import { counted, plainNumber } from "../number_format.js";
 
 const FIVE = 5; // significant digits
-const TALLEST = 320; // pixels of the picture of weight × v
+const TALLEST = 320; // height of the picture of weight × v, in pixels
 const STEPS = ["dot", "scale", "cap", "bias", "mask", "exponential", "weight", "values", "output", "stream"];
-// The switches that change what a step ends in; any of them does, where a step isn't named.
+// The switches that change a step's result; a step that isn't named is changed by any of them.
 const CHANGED_BY = { dot: [], scale: ["scale"], cap: ["scale"] };
 const UNMASKED = { encoder: "an encoder hides nothing", self: "this layer hides nothing", cross: "nothing of the source is hidden" };
 
 export class CellSteps {
-  /** choose: called with { query } or { key }; navigate: to see the cell in the whole pass, missing where that can't be. */
+  /** choose: called with { query } or { key }; navigate: opens the cell in the whole pass, null where there is none. */
   constructor(parent, tip, choose, navigate) {
     const header = node("header", "", parent);
     put(node("h2", "", header), "By hand");
@@ -51,14 +51,13 @@ export class CellSteps {
     this.row.addEventListener("toggle", () => this.fillTable());
   }
 
-  /** Fill the selects with the tokens of a new pass. */
   begin(pass) {
     for (const [name, which] of [["query", "queries"], ["key", "keys"]]) {
       offer(this.selects[name], pass.labels[which].map((label, at) => [at, `${pass.offsets[which] + at}: ${label}`]), true);
     }
   }
 
-  /** at: { layer, head, row, column }; steps: the head's, null while they are on their way. changed: not the model's. */
+  /** at: { layer, head, row, column }; steps: the head's, null until they arrive. changed: whether they aren't the model's. */
   show(pass, at, steps, changed) {
     this.shown = { pass, at, steps, changed };
     this.selects.query.value = at.row;
@@ -113,7 +112,7 @@ export class CellSteps {
       + `the weight${this.byHand(pass, layer, head, row, weights[column])}`, [weights, own("weights")]);
   }
 
-  /** Why a key is hidden or isn't. score: as it stays. */
+  /** Why a key is hidden or isn't. score: the one that is kept. */
   maskInWords(pass, { layer, row, column }, hidden, score) {
     const left = pass.left(layer, this.shown.changed);
     if (left.includes("mask")) return "+ mask: left out, so the score stays";
@@ -123,7 +122,7 @@ export class CellSteps {
     return `+ mask: the key is ${pass.isCausal(layer) ? "not after the query" : `fewer than ${pass.window(layer)} positions away`}, so the score stays ${score}`;
   }
 
-  /** What is added to a score for how far away its key is. */
+  /** The bias that is added to a score for its key's distance. */
   biasInWords(pass, { layer, head, row, column }, score, biased) {
     if (pass.left(layer, this.shown.changed).includes("positions")) return "+ position bias: left out, so the score stays";
     const n = (value) => plainNumber(value, FIVE);
@@ -133,7 +132,7 @@ export class CellSteps {
     return `+ position bias: ${why}; ${n(score)} ${cost < 0 ? `− ${n(-cost)}` : `+ ${n(cost)}`} = ${n(biased)}`;
   }
 
-  /** What setting weights of the row by hand has made of one of them. */
+  /** What became of a weight when weights of its row were set by hand. */
   byHand(pass, layer, head, row, weight) {
     const words = pass.setBy(layer, "weights", head, row);
     return words.length ? `. Then the row was set by hand (${words.join("; ")}), and the weight is ${plainNumber(weight, FIVE)}` : "";
@@ -143,13 +142,13 @@ export class CellSteps {
     const d = pass.width;
     const v = pass.start(layer, head, "v");
     const { products, z } = weightedValues(weights, v, d);
-    // Keys that are hidden add nothing; −∞ draws them as hidden.
+    // Hidden keys add nothing; −∞ is drawn as hidden.
     const open = pass.left(layer, this.shown.changed).includes("mask");
     const drawn = products.map((product, at) => (open || pass.visible(layer, row, Math.floor(at / d)) ? product : -Infinity));
     const pitch = Math.min(Math.max(TALLEST / pass.keys, 2), 16);
     this.products.show({
       values: drawn, rows: pass.keys, columns: d, rowLabels: pass.labels.keys, columnLabels: null, kind: "scores",
-      limit: largestAbsolute(products) || 1, pitch, tallest: TALLEST, gutter: gutter(), // its columns stand above z's bars
+      limit: largestAbsolute(products) || 1, pitch, tallest: TALLEST, gutter: gutter(), // so that its columns stand above z's bars
     }, null);
     this.products.mark({ row: column, column: null }, null);
     this.weighed = { products, d };
@@ -172,9 +171,9 @@ export class CellSteps {
     this.say("output", `z · W_O: through this head's ${counted(pass.width, "column")} of W_O z becomes ${counted(result.length, "number")}, the size of the residual stream.`,
       [result, pass.own(layer, "result", `[${row}, ${head}]`)], pass.setBy(layer, "result", head, row));
     const [before, ...around] = ["before", "after", "out"].map((name) => pass.around(layer, name, row));
-    // Redrawn, the head adds something else than in the pass, and so do all heads together.
+    // In a redrawn picture the head adds something else than in the pass, and so does the sum over heads.
     const own = this.shown.changed.length ? pass.own(layer, "result", `[${row}, ${head}]`) : result;
-    const isNormalised = Boolean(pass.names[layer].given); // what all heads give, before it is added
+    const isNormalised = Boolean(pass.names[layer].given); // whether the sum over heads is normalised before it is added
     if (isNormalised) {
       this.showNormalised(pass, { layer, row, head }, { result, own, before, after: around[0], out: around[1] });
       return;
@@ -202,7 +201,7 @@ export class CellSteps {
       + `${n(norm(after))} after.`, [sum, after], changedAfter);
   }
 
-  /** The same where what all heads give is normalised, so that a head's share of what is added isn't what it gives. */
+  /** The same where the sum over heads is normalised, so that a head's output isn't its share of what is added. */
   showNormalised(pass, { layer, row, head }, { result, own, before, after, out }) {
     const n = (value) => plainNumber(value, 4);
     const given = pass.around(layer, "given", row);
@@ -224,8 +223,8 @@ export class CellSteps {
   }
 
   /**
-   * A step's sentence, and whether what it ends in is what the model computed: found and own, arrays of a row; or what set
-   * it instead, in words.
+   * A step's sentence, and whether its result is the model's: found and own are rows of numbers. An intervention that set the
+   * result is named instead.
    */
   say(name, text, compared, setBy = []) {
     const { text: words, badge } = this.steps[name];

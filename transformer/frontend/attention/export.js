@@ -8,7 +8,7 @@ function nameOf({ pass, chosen }) {
   return `${pass.title}-${pass.kind === "self" ? "" : `${pass.kind}-`}layer${chosen.layer}-head${chosen.head}`;
 }
 
-/** Save the panels as a PNG file, with their titles, on the page's own colours. */
+/** Save the panels with their titles as a PNG file, in the page's colours. */
 export async function savePicture(instrument) {
   const { parts, panels, chosen } = instrument;
   const { pictures } = panels;
@@ -16,7 +16,7 @@ export async function savePicture(instrument) {
   saveBlob(`${nameOf(instrument)}.png`, await png(whole));
 }
 
-/** Save the model's own numbers of the head, a row a cell, as a CSV file. */
+/** Save the model's own numbers of the head as a CSV file, with a row per cell. */
 export function saveNumbers(instrument) {
   const { pass, chosen } = instrument;
   const steps = pass.steps(chosen.layer, chosen.head);

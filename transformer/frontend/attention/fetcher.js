@@ -1,12 +1,12 @@
-// Decides which parts of a pass to request, and when: what is looked at first, then its row, then what may be looked at
-// next.
+// Decides which parts of a pass to request, and when: the selected head first, then its row, then heads that may be
+// selected next.
 /** @import { Pass } from "./pass.js" */
 
-const ANSWER_MS = 4000; // without an answer for so long, a request is made again
-const REST_MS = 250; // a row's own numbers are asked for when the hand has rested on it
-const AT_ONCE = 400_000; // bytes of one request that nobody waits for
-const AHEAD = 8_000_000; // bytes fetched ahead of a pass
-const MOST = 16; // heads of one request, of three tensors each
+const ANSWER_MS = 4000; // a request without an answer is repeated after that
+const REST_MS = 250; // a row's own numbers are requested after the pointer has rested on it
+const AT_ONCE = 400_000; // bytes of a request made ahead
+const AHEAD = 8_000_000; // bytes of a pass that are fetched ahead
+const MOST = 16; // heads of one request, with three tensors each
 
 /** @typedef {["head", layer: number, head: number] | ["row", layer: number, head: number, query: number]} Wanted */
 
@@ -32,24 +32,24 @@ export class Fetcher {
     this.headBytes = 4 * pass.width * (pass.queries + 2 * pass.keys);
   }
 
-  /** Something else is looked at. */
+  /** The selection has changed. */
   look(at) {
     this.at = at;
     this.restsAt = performance.now() + REST_MS;
     this.next();
   }
 
-  /** The hand is over a head, which may be looked at next. */
+  /** The pointer is over a head, which may be selected next. */
   hint(layer, head) {
     if (!this.pass || this.pass.has(layer, head) || this.pending?.head) return;
     this.pending = { until: performance.now() + ANSWER_MS, head: [layer, head] };
     this.want([["head", layer, head]]);
   }
 
-  /** What was asked for has come. */
+  /** An answer has arrived. */
   arrived() {
     const head = this.pending?.head;
-    if (!head || this.pass.has(...head)) this.pending = null; // what nobody waits for may come before it
+    if (!head || this.pass.has(...head)) this.pending = null; // what was fetched ahead may arrive before it
     clearTimeout(this.timer);
     this.next();
   }
@@ -62,7 +62,7 @@ export class Fetcher {
     if (!wanted.length) return;
     const urgent = wanted[0][0] === "head" && wanted[0][1] === this.at.layer && wanted[0][2] === this.at.head;
     const head = urgent ? wanted[0].slice(1) : null;
-    const isPending = this.pending && (!urgent || this.pending.head?.join() === head.join()); // a head that is looked at waits for no other
+    const isPending = this.pending && (!urgent || this.pending.head?.join() === head.join()); // the selected head doesn't wait for another's answer
     const wait = isPending ? this.pending.until - performance.now() : urgent ? 0 : this.restsAt - performance.now();
     if (wait > 0) {
       this.tryAgain(wait);
@@ -87,7 +87,7 @@ export class Fetcher {
     if (!pass.has(at.layer, at.head)) return [["head", at.layer, at.head]];
     if (!pass.hasRow(at.layer, at.head, at.row)) return [["row", at.layer, at.head, at.row]];
     if (this.fetched >= AHEAD) return [];
-    // Layers from the one that is looked at outwards.
+    // From the selected layer outwards.
     const layers = Array.from({ length: pass.layers }, (_, layer) => layer)
       .sort((one, other) => Math.abs(one - at.layer) - Math.abs(other - at.layer));
     const missing = layers.flatMap((layer) => missingIn(pass, layer));
@@ -95,7 +95,7 @@ export class Fetcher {
   }
 }
 
-/** The heads of a layer that can't be drawn in full. @returns {Wanted[]} */
+/** The heads of a layer that can't be drawn in full yet. @returns {Wanted[]} */
 function missingIn(pass, layer) {
   return Array.from({ length: pass.heads }, (_, head) => head).filter((head) => !pass.has(layer, head)).map((head) => ["head", layer, head]);
 }

@@ -1,4 +1,4 @@
-// Describes what a head does on average over the text, in a sentence and with a bar and a line of explanation for each measure.
+// Describes what a head does on average over the text: a sentence, and a bar with an explanation for each measure.
 
 import { node, property, put } from "../dom.js";
 import { percent } from "../number_format.js";
@@ -12,7 +12,7 @@ export class HeadMeasures {
     this.rows = [];
   }
 
-  /** found: as `Pass.measures` has them. */
+  /** found: from `Pass.measures`. */
   show(measures) {
     put(this.sentence, headInWords(measures));
     while (this.rows.length < measures.length) this.rows.push(makeRow(this.list));
@@ -27,7 +27,7 @@ export class HeadMeasures {
   }
 }
 
-/** All heads of a pass by a measure, the largest first, each with its value as a caption. */
+/** All heads of a pass, the largest in a measure first, each with its value as a caption. */
 export function ranked(pass, name) {
   const heads = Array.from({ length: pass.layers * pass.heads }, (_, at) => {
     const [layer, head] = [Math.floor(at / pass.heads), at % pass.heads];

@@ -1,6 +1,6 @@
 // The instrument of the page Attention: the weights of one head, one token's attention over the text, an overview of
-// all heads and, on request, the four steps to the weights and one cell by hand. It holds the selection; the host is
-// told of it, and asked only for what has to be computed.
+// all heads and, on request, the four steps to the weights and one cell by hand. It holds the selection, tells its host of
+// it, and asks the host for parts of the pass alone.
 
 import { attribute, button, offer, partsOf, put } from "../dom.js";
 import { HeadOverview } from "../head_overview.js";
@@ -27,8 +27,8 @@ import { closer, farther, fitted, following, zoomByKey } from "./zoom.js";
 /** @import { Steps } from "./pass.js" */
 
 /**
- * Where the instrument stands: it is told what is looked at, asked for parts of the pass and, where it can, to change the model, and
- * to show a query and a key in the whole pass on another page.
+ * Where the instrument stands. It hears of the selection, fetches parts of the pass and, where it can, changes the model, and shows a
+ * query and a key in the whole pass on another page.
  *
  * @typedef {object} Host
  * @property {(chosen: Chosen) => void} select
@@ -37,7 +37,7 @@ import { closer, farther, fitted, following, zoomByKey } from "./zoom.js";
  * @property {(cell: { query: number, key: number }) => void} [navigate]
  */
 
-const LATE_MS = 100; // after which what is roughly known of a head is drawn until its numbers come
+const LATE_MS = 100; // after which a preview is drawn until a head's numbers arrive
 
 /** @type {Chosen} */
 const BEGIN = {
@@ -47,7 +47,7 @@ const BEGIN = {
 export class AttentionInstrument {
   /** @type {Pass} */ pass;
   /** @type {Steps | null} */ steps;
-  /** @type {Cell} */ cell; // that is looked at
+  /** @type {Cell} */ cell; // the selected one
   /** @type {Cell | null} */ pointed;
 
   /**
@@ -64,7 +64,7 @@ export class AttentionInstrument {
     this.fetcher = new Fetcher((parts) => host.want(parts), (isDone) => attribute(root, "data-fetched", String(isDone)));
     this.overview = new HeadOverview(this.parts.heads, (layer, head) => this.choose({ layer, head }), (layer, head) => this.fetcher.hint(layer, head));
     this.changing = new InterventionControls(this.parts.change, this.parts.changing, host.change && ((change) => {
-      // A weight that is set is the one that is looked at then, whichever is the heaviest.
+      // A weight that was set is selected, even if another one is the heaviest.
       const weight = (change.add ?? []).map(parsed).filter(({ kind }) => kind === "weigh").at(-1);
       if (weight) this.host.select({ ...this.chosen, query: this.cell.row, key: weight.values.key - this.pass.offsets.keys });
       host.change(change);
@@ -75,7 +75,7 @@ export class AttentionInstrument {
       carry: {
         canTake: ({ row, column }) => this.canCarry && !this.panels.isCrowded && this.steps.weights[row * this.pass.keys + column] > 0,
         canPut: ({ row, column }) => !isHiddenIn(this.steps, row * this.pass.keys + column),
-        // Its row becomes the one that is looked at: the drawer changes what is looked at.
+        // Select its row, as the drawer changes what is selected.
         take: ({ row, column }) => this.choose({ query: row, key: column }),
         put: (from, to) => this.changing.moveWeight(from.column, to.column),
       },
@@ -95,7 +95,7 @@ export class AttentionInstrument {
     const sizes = [root, root.querySelector(".one"), this.parts.texts];
     const observer = new ResizeObserver(() => {
       const now = [typeSize(), ...sizes.map((element) => element.clientWidth)].join();
-      if (now === drawnAt) return; // only a height has changed, with the words in it
+      if (now === drawnAt) return; // only a height has changed, as words in it do
       drawnAt = now;
       this.draw();
     });
@@ -133,7 +133,7 @@ export class AttentionInstrument {
   }
 
   /**
-   * A new pass.
+   * Show a new pass.
    *
    * @param {Recording} recording
    * @param {Partial<Chosen>} chosen what is looked at first
@@ -149,7 +149,7 @@ export class AttentionInstrument {
       ? `Each small picture has ${queries} × ${keys} cells for ${pass.queries} × ${pass.keys} weights: the largest of its neighbours is shown.` : "");
     offer(parts.sort, [["", "Layer and head"], ...pass.orders.map(({ name, title }) => [name, title])]);
     this.overview.tell(changedHeads(pass));
-    this.order = null; // whatever order the heads of the last pass stood in
+    this.order = null; // the last pass's order of heads says nothing of this one's
     this.text.begin(pass);
     this.hand.begin(pass);
     parts.root.dataset.kind = pass.kind;
@@ -162,10 +162,10 @@ export class AttentionInstrument {
     const before = this.known;
     this.pass.add(recording);
     this.fetcher.arrived();
-    if (this.known !== before) this.show(); // else it was fetched ahead
+    if (this.known !== before) this.show(); // otherwise it was fetched ahead
   }
 
-  /** What is there of what is looked at. */
+  /** How much of the selection has arrived. */
   get known() {
     const { pass, cell } = this;
     const { layer, head } = this.chosen;
@@ -178,12 +178,12 @@ export class AttentionInstrument {
     if (this.pass) this.show();
   }
 
-  /** Whether a cell on screen stands for several: until the numbers of a head have come, if the text is long. */
+  /** Whether a cell on screen stands for several, as in the preview of a long text. */
   get isPooled() {
     return !this.steps && this.pass.cells.shape[2] < this.pass.queries;
   }
 
-  /** Whether a drag in the last picture carries a weight: while the drawer is open, and that is the model's own picture. */
+  /** Whether a drag in the last picture carries a weight: while the drawer is open and the picture is the model's own. */
   get canCarry() {
     return this.changing.isOpen && Boolean(this.steps) && !this.without.length && !this.isPooled;
   }
@@ -193,14 +193,14 @@ export class AttentionInstrument {
     const entries = Object.entries(change);
     if (entries.every(([name, value]) => JSON.stringify(this.chosen[name]) === JSON.stringify(value))) return;
     this.chosen = { ...this.chosen, ...change };
-    // A cell that is turned to is brought into view; a part of the text that was chosen stays where it is.
+    // Selecting a cell brings it into view; a zoom that was chosen stays.
     if (("query" in change || "key" in change) && this.chosen.zoom) {
       const { layer, head, zoom } = this.chosen;
       this.chosen.zoom = following(zoom, this.findCell(this.pass.steps(layer, head)));
     }
     const { layer, head } = this.chosen;
     if (this.pass.has(layer, head)) this.show();
-    else { // to draw what is roughly known would only delay what is about to come
+    else { // drawing the preview would only delay the numbers
       this.fetcher.look({ layer, head, row: this.cell.row });
       this.overview.select(layer, head);
       clearTimeout(this.late);
@@ -209,7 +209,7 @@ export class AttentionInstrument {
     this.host.select(this.chosen);
   }
 
-  /** Leave for the whole pass, to see the cell there. */
+  /** Open the cell in the whole pass. */
   navigate() {
     const { row: query, column: key } = this.cell;
     this.host.navigate({ query, key });
@@ -219,7 +219,7 @@ export class AttentionInstrument {
     this.choose({ zoom: change(this.chosen.zoom, this.cell, this.pass) });
   }
 
-  /** The cell that is looked at: without a choice, the query that the text is given for, and the key that it weighs most. @returns {Cell} */
+  /** The selected cell; by default the query that the pass is given for, and its heaviest key. @returns {Cell} */
   findCell(steps) {
     const { pass, chosen } = this;
     const row = chosen.query !== null && chosen.query < pass.queries ? chosen.query : pass.predictedPosition;
@@ -235,12 +235,12 @@ export class AttentionInstrument {
     const { pass, parts } = this;
     const chosen = (this.chosen = fitted(this.chosen, pass));
     const { layer, head } = chosen;
-    const done = pass.left(layer); // the model itself did without these
+    const done = pass.left(layer); // rules that the model itself went without
     const without = (this.without = chosen.without.filter((rule) => !done.includes(rule)));
     const steps = (this.steps = pass.steps(layer, head, without));
     const model = pass.steps(layer, head);
     const cell = (this.cell = this.findCell(model));
-    this.fetcher.look({ layer, head, row: cell.row }); // it comes while this is drawn
+    this.fetcher.look({ layer, head, row: cell.row }); // requested first, so that it arrives while this is drawn
     const window = (this.window = chosen.zoom);
     this.showControls();
     this.panels.show(pass, { layer, steps, outline: steps ? null : pass.outline(layer, head), without, window, canCarry: this.canCarry, isOpen: chosen.derivation });
@@ -289,7 +289,7 @@ export class AttentionInstrument {
     put(parts.overSentence, this.text.show(pass, { layer, head, ...cell }, model?.weights, direction));
   }
 
-  /** Point at a cell in all panels at once; null for none. */
+  /** Mark a cell under the pointer in all panels; null for none. */
   point(cell) {
     this.pointed = cell;
     this.panels.mark(this.cell, cell);
@@ -300,12 +300,12 @@ export class AttentionInstrument {
       : cellInWords(this.pass, { layer, head, ...(cell ?? this.cell) }, this.steps, this.pass.left(layer, this.without)));
   }
 
-  /** Which labels had no room, and which part of the text is seen. */
+  /** Say which labels had no room, and which part of the text is visible. */
   note() {
     put(this.parts.note, seenInWords(this.pass, this.window, this.panels.room));
   }
 
-  /** The heads in the order that was asked for. */
+  /** The heads in the chosen order. */
   arrange() {
     const { chosen } = this;
     if (chosen.order === this.order) return;
@@ -313,7 +313,7 @@ export class AttentionInstrument {
     this.overview.arrange(chosen.order ? ranked(this.pass, chosen.order) : null);
   }
 
-  /** Draw everything again, in the page's present size and colours. */
+  /** Redraw everything: the page has another size or other colours. */
   draw() {
     if (!this.pass) return;
     this.panels.draw();

@@ -1,5 +1,5 @@
-// The weights of a head, large, and on request the steps from q · k to them, side by side: the same axes, pointed at,
-// selected in and zoomed together.
+// The weights of a head, large, and on request the steps from q · k to them, side by side. All share axes, pointer,
+// selection and zoom.
 
 import { largestAbsolute } from "../arithmetic.js";
 import { attribute, node, put } from "../dom.js";
@@ -29,11 +29,11 @@ const NO_MASK = {
   self: "No mask here: every token sees every other, those after it too. The scores stay as they are.",
 };
 
-const WIDEST = 72; // pixels of a cell of the first picture
+const WIDEST = 72; // width of a cell of the first picture, in pixels
 const AXES = { rowTitle: "query: the token that looks", columnTitle: "key: the token it looks at" };
 
 export class Panels {
-  /** events: as a `Heatmap` takes them; weights are carried in the first picture alone. */
+  /** events: those of a `Heatmap`; weights are carried in the first picture alone. */
   constructor(parent, { carry, ...events }) {
     this.isOpen = false;
     this.all = [...parent.querySelectorAll("figure")].map((figure) => {
@@ -50,15 +50,15 @@ export class Panels {
     put(this.hiddenKey, "hidden");
   }
 
-  /** Those that can be seen: of a drawer that is closed, none is drawn. */
+  /** The visible panels; a closed drawer's aren't drawn. */
   get seen() {
     return this.all.filter(({ isFirst, figure }) => isFirst || (this.isOpen && !figure.hidden));
   }
 
   /**
-   * steps: as `Pass.steps` has them; null while they are on their way, and then `outline` has the weights, roughly.
-   * without: what is left out that the model had; window: what is zoomed into; canCarry: whether weights can be carried; isOpen:
-   * whether the steps are seen.
+   * steps: from `Pass.steps`; null until they arrive, and `outline` then is a preview of the weights.
+   * without: rules of the model that are left out; window: the zoom; canCarry: whether weights can be carried; isOpen: whether
+   * the steps are visible.
    */
   show(pass, { layer, steps, outline, without, window, canCarry, isOpen }) {
     this.isOpen = isOpen;
@@ -111,7 +111,7 @@ export class Panels {
     };
   }
 
-  // A hidden key's weight is exactly 0, but it isn't a small one: it is drawn as hidden. One that was set by hand is seen.
+  // A hidden key's weight is exactly 0, and drawn as hidden, not as small, unless it was set by hand.
   hiddenWeights({ weights, masked }) {
     const drawn = weights.slice();
     for (let at = 0; at < drawn.length; at++) if ((!masked || masked[at] === -Infinity) && drawn[at] === 0) drawn[at] = -Infinity;
@@ -122,28 +122,28 @@ export class Panels {
     for (const { heatmap, drawn } of this.seen) if (!drawn.hidden) heatmap.mark(selected, pointed);
   }
 
-  /** The weight that is being carried, { from, to }, or null. */
+  /** The weight that a drag carries, { from, to }, or null. */
   get carrying() {
     return this.first.carrying;
   }
 
-  /** Whether cells are too small for each to be hit. */
+  /** Whether cells are too small to be hit. */
   get isCrowded() {
     return Boolean(this.first.pooled);
   }
 
-  /** Draw again on a page of another size or other colours. */
+  /** Redraw: the page has another size or other colours. */
   draw() {
     for (const { heatmap } of this.all) heatmap.refresh();
     for (const { heatmap, drawn } of this.seen) if (!drawn.hidden) heatmap.draw();
   }
 
-  /** Every so many-th label that there was room for in the first picture, and whether cells share pixels. */
+  /** The first picture's distance between labels, by side, and whether cells share pixels. */
   get room() {
     return { ...this.first.steps, pooled: Boolean(this.first.pooled) };
   }
 
-  /** The weights, or where the steps to them are seen those, each with its title and its canvas. */
+  /** The visible pictures, each with its title and its canvas: the weights, or the steps to them. */
   get pictures() {
     const drawn = this.seen.filter(({ isFirst, drawn, heatmap }) => isFirst !== this.isOpen && !drawn.hidden && heatmap.page?.width);
     return drawn.map(({ title, heatmap }) => ({ title: title.textContent, canvas: heatmap.picture }));

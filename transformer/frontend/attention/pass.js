@@ -1,5 +1,5 @@
-// Holds one forward pass as far as its recordings have arrived: an overview of all heads, and of those that were looked
-// at the queries, keys and values, from which all else is derived here.
+// Holds what has arrived of a forward pass: an overview of all heads, and the queries, keys and values of those that were
+// selected. All else is derived from these.
 
 import { attentionSteps, averageWeights, bucketOf, isVisible, visibleMask } from "../arithmetic.js";
 import { OverwrittenValues } from "../overwritten_values.js";
@@ -13,27 +13,27 @@ import { STEPS } from "./tensor_names.js";
 /** @import { Floats } from "../arithmetic.js" */
 
 /**
- * What is known of a pass from the first, as inference/attention_outline.py writes it.
+ * What a pass begins with, as inference/attention_outline.py writes it.
  *
  * @typedef {object} Overview
  * @property {Config} config
  * @property {{ text: string[], source?: string[] }} labels
  * @property {Kind} kind
  * @property {string[]} modules the attention of each layer
- * @property {Record<string, string>[]} names of the tensors of each layer, by what they are to it: "q", "k", "v", "out", …
+ * @property {Record<string, string>[]} names of each layer's tensors, by role: "q", "k", "v", "out", …
  * @property {boolean} causal
  * @property {boolean} uniform
  * @property {number | null} [cap] of scores
- * @property {{ slopes: number[] } | { buckets: number, distance: number, causal: boolean } | null} [bias] what is added to scores for positions
+ * @property {{ slopes: number[] } | { buckets: number, distance: number, causal: boolean } | null} [bias] added to scores, by position
  * @property {Measure[]} measures
  * @property {number} queries
  * @property {number} keys
- * @property {number} predicted_position the query that is looked at first
- * @property {{ queries: number, keys: number }} offsets the positions of the first of each in the whole text
- * @property {string[] | null} next of cross-attention: the token that was chosen after each query
+ * @property {number} predicted_position the query that is selected at first
+ * @property {{ queries: number, keys: number }} offsets positions of the first query and key in the whole text
+ * @property {string[] | null} next the token chosen after each query, for cross-attention
  * @property {string} title
- * @property {number} [rounding] by how much neighbouring numbers of the model's type differ, relatively
- * @property {boolean} [complete] what isn't there won't come
+ * @property {number} [rounding] relative distance of neighbouring numbers in the model's precision
+ * @property {boolean} [complete] whether nothing more will arrive
  * @property {SetNumbers[]} [changed]
  * @property {Described[]} [interventions]
  *
@@ -42,12 +42,12 @@ import { STEPS } from "./tensor_names.js";
  */
 
 /**
- * A head's numbers, (query, key) each; of a uniform one only its weights.
+ * A head's numbers, (query, key) each; a uniform head has weights alone.
  *
  * @typedef {{ raw?: Floats, scaled?: Floats, capped?: Floats, biased?: Floats, masked?: Floats, weights: Floats }} Steps
  */
 
-const KEPT = 1_500_000; // cells of the heads whose steps are remembered, four numbers each
+const KEPT = 1_500_000; // cells of the heads whose steps are cached, with four numbers each
 
 export class Pass {
   /** @type {Config} */ config;
@@ -70,14 +70,14 @@ export class Pass {
     const { config, labels, kind, modules, names, causal, uniform, cap = null, bias = null, measures, queries, keys, predicted_position: predictedPosition, offsets, next, title, complete } = metadata;
     Object.assign(this, { config, kind, modules, names, causal, uniform, cap, bias, queries, keys, predictedPosition, offsets, next, title });
     this.changed = new OverwrittenValues(metadata.changed);
-    this.rounding = metadata.rounding ?? 0; // of the numbers that the model computes with
-    this.interventions = metadata.interventions ?? []; // [{ code, words }], for a page that can change them
-    this.isComplete = complete === true; // what isn't there by now won't come
+    this.rounding = metadata.rounding ?? 0; // of the model's precision
+    this.interventions = metadata.interventions ?? [];
+    this.isComplete = complete === true;
     this.labels = {
       queries: kind === "encoder" ? labels.source : labels.text,
       keys: kind === "self" || kind === "decoder" ? labels.text : labels.source,
     };
-    // In cross-attention a row has its token and, after an arrow, the one that was chosen next.
+    // A row of cross-attention is named by its token and, after an arrow, the one that was chosen next.
     this.rowLabels = next ? this.labels.queries.map((label, at) => (next[at] ? `${label} → ${next[at]}` : label)) : this.labels.queries;
     this.measureKinds = measures;
     this.cells = unpacked(tensors.overview);
@@ -86,7 +86,7 @@ export class Pass {
     this.tensors = {};
     /** @type {Map<string, Steps>} */
     this.derived = new Map();
-    this.kept = Math.max(2, Math.floor(KEPT / (queries * keys))); // with what is left out, and without
+    this.kept = Math.max(2, Math.floor(KEPT / (queries * keys))); // a head with the rules, and without
     this.layers = modules.length;
     this.heads = config.n_heads;
     this.width = headWidth(config);
@@ -103,27 +103,27 @@ export class Pass {
       && (!this.bias?.buckets || this.learnedBias(layer, head) !== undefined);
   }
 
-  /** Whether what the model computed for a row is there, to be compared with. */
+  /** Whether the model's own numbers of a row have arrived, to compare with. */
   hasRow(layer, head, query) {
     return this.own(layer, "z", `[${query}, ${head}]`) !== undefined || this.own(layer, "weights", `[${head}, ${query}]`) !== undefined;
   }
 
-  /** What a head's arithmetic starts from, (pos, d_head): name "q", "k" or "v"; heads may share the latter two. */
+  /** A head's queries, keys or values, (pos, d_head); name: "q", "k" or "v". Heads may share the latter two. */
   start(layer, head, name) {
     return this.tensors[`${this.names[layer][name]}[:, ${name === "q" ? head : keyHeadOf(this.config, head)}]`]?.data;
   }
 
-  /** A part of what the model computed in a step: name as in `STEPS`. */
+  /** The model's own numbers of a step; name as in `STEPS`. */
   own(layer, name, brackets) {
     return this.tensors[`${this.modules[layer]}.${STEPS[name]}${brackets}`]?.data;
   }
 
-  /** What was learned for each kind of distance, (bucket). */
+  /** The learned bias of each bucket of distances, (bucket). */
   learnedBias(layer, head) {
     return this.tensors[`${this.modules[layer]}.relative_bias.weight[:, ${head}]`]?.data;
   }
 
-  /** What is added to a head's scores for where a query and a key are: a function of them, or null. */
+  /** The bias of a head's scores as a function of query and key, or null. */
   biasOf(layer, head) {
     if (!this.bias) return null;
     const { bias } = this;
@@ -132,14 +132,13 @@ export class Pass {
     return (query, key) => learned[bucketOf(query - key, bias)];
   }
 
-  /** The steps that the model takes from q · k to weights. */
   get stages() {
     return ["raw", "scaled", ...(this.cap ? ["capped"] : []), ...(this.bias ? ["biased"] : []), "masked", "weights"];
   }
 
   /**
-   * The residual stream `before` and `after` the attention; what attention adds to it, `out`, and what all its heads gave, where
-   * that is normalised first, `given`: (d_model).
+   * The residual stream `before` and `after` the attention; `out`, which attention adds to it; and `given`, the sum over heads,
+   * where that is normalised first: (d_model) each.
    */
   around(layer, name, query) {
     return this.tensors[`${this.names[layer][name]}[${query}]`]?.data;
@@ -151,7 +150,7 @@ export class Pass {
   }
 
   /**
-   * The steps of a head, or null while they aren't there.
+   * The steps of a head; null until its numbers arrive.
    *
    * @param {number} layer
    * @param {number} head
@@ -186,17 +185,17 @@ export class Pass {
     return attentionSteps({ q, k, d: this.width, causal, without, divisor, window, cap: this.cap, bias: this.biasOf(layer, head) });
   }
 
-  /** The rules that are left out of a layer's steps: those that the model went without, and `without`. */
+  /** The rules that a layer's steps leave out: those that the model went without, and `without`. */
   left(layer, without = []) {
     return [...new Set([...this.changed.rules(this.modules[layer]), ...without])].sort();
   }
 
-  /** What set a step's numbers at a query, in words; name as in `STEPS`. */
+  /** The intervention that set a step's numbers at a query, in words; name as in `STEPS`. */
   setBy(layer, name, head, query) {
     return this.changed.setBy(`${this.modules[layer]}.${STEPS[name]}`, head, query);
   }
 
-  /** A head's weights while its steps aren't there, (query, key): in 255 steps, and of a long text the largest of a block. */
+  /** A preview of a head's weights, (query, key), in 255 steps; a long text has the largest of each block. */
   outline(layer, head) {
     const { queries, keys } = this;
     const [, heads, rows, columns] = this.cells.shape;
@@ -215,7 +214,7 @@ export class Pass {
     return values;
   }
 
-  /** What was measured of a head: { name, title, sentence, value }, those that can't be had left out. */
+  /** A head's measures, { name, title, sentence, value }, without those that are undefined. */
   measures(layer, head) {
     const count = this.measureKinds.length;
     const start = (layer * this.heads + head) * count;
@@ -223,7 +222,7 @@ export class Pass {
     return measures.filter(({ value }) => !Number.isNaN(value));
   }
 
-  /** The measures that some head has, to sort heads by. */
+  /** The measures to sort heads by: those that some head has. */
   get orders() {
     const { measureKinds, measured: { data } } = this;
     return measureKinds.filter((_, at) => data.some((value, index) => index % measureKinds.length === at && !Number.isNaN(value)));
@@ -238,29 +237,29 @@ export class Pass {
     return !left.includes("mask") && (this.isCausal(layer, left) || this.window(layer, left) < this.keys);
   }
 
-  /** Whether the model leaves ÷ √d_head out. */
+  /** Whether the model doesn't divide by √d_head. */
   get undivided() {
     return this.config.attention_scale === false;
   }
 
-  /** Whether a layer hides later keys, as its mask does or a change of it. */
+  /** Whether a layer hides later keys, by its mask or by a change of it. */
   isCausal(layer, left = this.left(layer)) {
     return this.causal || left.includes("later");
   }
 
-  /** How far away a key is hidden in a layer. */
+  /** The distance from which a layer hides keys. */
   window(layer, left = this.left(layer)) {
     return left.includes("windows") ? Infinity : windowOf(this.config, layer);
   }
 
-  /** "“r” at position 5": a token in words. which: "queries" or "keys". */
+  /** A token in words: "“r” at position 5". which: "queries" or "keys". */
   token(which, at) {
     return `“${this.labels[which][at]}” at position ${this.offsets[which] + at}`;
   }
 }
 
 /**
- * An overview with all its cells: what a causal attention hides may have been left out, (layer, head, cell) remaining.
+ * An overview with all its cells. A causal attention's hidden ones may be left out of the recording: (layer, head, cell).
  *
  * @param {Tensor} overview
  */

@@ -1,4 +1,4 @@
-// Cuts the parts of a pass from a recording of the whole pass, in place of a server.
+// Answers for parts of a pass in place of a server: cuts them from a recording of the whole pass.
 import { partOf, taken } from "../engine/tensor_parts.js";
 import { namesOf } from "./tensor_names.js";
 
@@ -7,7 +7,7 @@ import { namesOf } from "./tensor_names.js";
 /** @import { Overview } from "./pass.js" */
 
 /**
- * What answers for parts of a pass. Tensors that weren't recorded are left out.
+ * Answers for parts of a pass, without tensors that weren't recorded.
  *
  * @param {Pick<Recording, "tensors">} whole
  * @param {Overview} about
@@ -17,7 +17,7 @@ import { namesOf } from "./tensor_names.js";
 export function slicesOf({ tensors }, about, parts) {
   const heads = about.config.n_heads;
   const entries = /** @type {Map<string, any>} */ (new Map(Object.entries(tensors).map(([name, { shape }]) => {
-    const sizes = name.endsWith(".out.weight") ? [shape[0], heads, shape[1] / heads] : shape; // its columns are the heads', one after another
+    const sizes = name.endsWith(".out.weight") ? [shape[0], heads, shape[1] / heads] : shape; // its columns are the heads' parts, one after the other
     return [name, { name, sizes, dims: sizes.map(String) }];
   })));
   const there = namesOf(about, parts).filter((name) => entries.has(name.slice(0, name.indexOf("["))));

@@ -1,5 +1,5 @@
-// Shows one token's attention over the text, as lines and as coloured tokens: what it attends to, or what attends to
-// it. A token that is pointed at shows its own; one that is picked stays.
+// Shows one token's attention over the text, as lines and as coloured tokens: what it attends to, or what attends to it.
+// Pointing at a token shows its own; a click selects it.
 
 import { attribute, node, property, put, untranslated } from "../dom.js";
 import { percent } from "../number_format.js";
@@ -7,11 +7,11 @@ import { followPointer } from "../pointing.js";
 import { AttentionLines } from "./attention_lines.js";
 
 export const DIRECTIONS = { from: "What it looks at", to: "Who looks at it" };
-const NAMED = 3; // tokens that the sentence names
-const WORD = 3; // characters of a token that is set as words are
+const NAMED = 3; // tokens in the sentence
+const WORD = 3; // characters from which tokens are set like words
 
 export class TokenView {
-  /** choose: called with { query } or { key } when a token is picked; point: with the cell of one that is pointed at, or null. */
+  /** choose: called with the { query } or { key } of a click; point: with the cell under the pointer, or null. */
   constructor(parent, tip, { choose, point }) {
     this.parent = parent;
     this.tip = tip;
@@ -19,10 +19,10 @@ export class TokenView {
     this.point = point;
     this.strips = {};
     this.lines = new AttentionLines(parent);
-    document.fonts.ready.then(() => this.draw()); // the tokens may have become wider
+    document.fonts.ready.then(() => this.draw()); // tokens may be wider in another font
   }
 
-  /** New texts: one that looks at itself, or two. */
+  /** Show new texts: one that attends to itself, or two. */
   begin(pass) {
     const two = pass.kind === "cross";
     const strips = two ? { queries: "The text", keys: "The source" } : { queries: "" };
@@ -59,7 +59,7 @@ export class TokenView {
     return made;
   }
 
-  /** Say what a token gives or gets; −1 for none. */
+  /** Describe a token's weights; −1 for none. */
   pointAt(which, at) {
     if (at < 0) {
       this.tip.hide();
@@ -68,13 +68,13 @@ export class TokenView {
     }
     const made = this.strips[which][at];
     const lines = this.describe(which, at);
-    attribute(made, "aria-label", lines.join(", ")); // here, as doing it for every token would cost a frame
+    attribute(made, "aria-label", lines.join(", ")); // only now: labelling every token would cost a frame
     this.tip.show(made, lines);
     this.point(this.cellOf(which, at));
   }
 
   /**
-   * at: { layer, head, row, column }; weights: (query, key) or null while they are on their way; direction: as in `DIRECTIONS`.
+   * at: { layer, head, row, column }; weights: (query, key), or null until they arrive; direction: as in `DIRECTIONS`.
    * Returns a sentence.
    */
   show(pass, at, weights, direction) {
@@ -95,7 +95,7 @@ export class TokenView {
     return `${this.sentence(pass, this.given(pickedToken), from, pickedToken)}${ablated}`;
   }
 
-  /** Draw what a cell's token gives or gets, or for null the selected one. */
+  /** Draw the weights of a cell's token, or for null of the selected one. */
   preview(cell) {
     if (!this.shown) return;
     const { from, pickedToken, chosen, other } = this.shown;
@@ -108,7 +108,7 @@ export class TokenView {
     for (const all of new Set([tokens, others])) all.forEach((token, position) => wash(token, all === others ? given[position] : null));
   }
 
-  /** The weights that a token gives or gets, null where it can't. */
+  /** The weights that a token gives or gets; null for a token that can't. */
   given(at) {
     const { pass, layer, weights, from } = this.shown;
     return Array.from({ length: from ? pass.keys : pass.queries }, (_, position) => {
@@ -117,7 +117,7 @@ export class TokenView {
     });
   }
 
-  /** The cell of a token: its own row and the heaviest key, or its column and the heaviest query; null for one of the others. */
+  /** The cell of a token: its row and the heaviest key, or its column and the heaviest query; null on the other side. */
   cellOf(which, at) {
     if (!this.shown?.weights || (!this.isSingle && which !== this.shown.chosen)) return null;
     const given = this.given(at).map((weight) => weight ?? -1);
@@ -145,7 +145,7 @@ export class TokenView {
     return lines;
   }
 
-  // Where there is one text, a token is picked for the side that is asked about.
+  // In a single text, a token is selected for the side of the direction.
   pick(which, at) {
     const side = this.isSingle ? this.shown.chosen : which;
     this.choose(side === "queries" ? { query: at, key: null } : { key: at });
@@ -162,7 +162,7 @@ export class TokenView {
     tokens[Math.min(Math.max(target, 0), tokens.length - 1)].focus();
   }
 
-  /** Draw again on a page of another size. */
+  /** Redraw: the page has another size. */
   draw() {
     if (!this.shown) return;
     this.lines.refresh();
@@ -172,7 +172,7 @@ export class TokenView {
   }
 }
 
-/** A token as the text has it; with its position where the text has it several times. */
+/** A token, with its position if it occurs several times. */
 function nameOf(pass, which, position) {
   const labels = pass.labels[which];
   const label = labels[position];

@@ -10,7 +10,7 @@ import { selectionFrom, paramsFrom, toWeight } from "./view_params.js";
 export class AttentionView {
   /** @type {About} */ about;
   /** @type {Overview} */ outline;
-  /** @type {Api} */ api; // of the pass that is shown, which may not be the newest yet
+  /** @type {Api} */ api; // of the pass on screen, which may not be the newest
 
   constructor(root, host) {
     this.host = host;
@@ -30,7 +30,7 @@ export class AttentionView {
     Object.assign(this, { api, about, outline: recording.metadata });
     this.instrument.begin({ ...recording, metadata: { ...recording.metadata, ...about } }, selectionFrom(pageState(), about, this.outline));
     const { layer, head, query, key, zoom, derivation } = paramsFrom(this.instrument.chosen, about.offsets);
-    this.host.select({ layer, head, query, key, zoom, derivation }); // without what this pass hasn't got
+    this.host.select({ layer, head, query, key, zoom, derivation }); // without what this pass lacks
   }
 
   setSelection() {

@@ -1,13 +1,13 @@
-// Converts the selection of the page Attention to and from view parameters: there positions count the tokens of the
-// whole text, here those that the model reads.
+// Converts the selection of the page Attention to and from view parameters, whose positions count the whole text's
+// tokens; the selection counts those that the model reads.
 import { parameter } from "../page/page_state.js";
 /** @import { Window } from "../heatmap.js" */
 /** @import { Kind, Overview } from "./pass.js" */
 /** @import { PageState } from "../page/page_state.js" */
 
 /**
- * What Python says of a pass beside what is asked. offsets: the positions of the first query and key in the whole text; opening: what to
- * begin with, where the tab looks at none; begin: the position of the first token that is read of the text.
+ * What a page says of a pass beside its request. offsets: positions of the first query and key in the whole text; opening: the layer and
+ * head to begin with if a link names none; begin: the position of the first token that the model reads.
  *
  * @typedef {object} About
  * @property {string} model
@@ -23,20 +23,20 @@ import { parameter } from "../page/page_state.js";
  * @typedef {object} Chosen
  * @property {number} layer
  * @property {number} head
- * @property {number | null} query null for the one that the text is given for
- * @property {number | null} key null for the one that the query weighs most
+ * @property {number | null} query null for the one that the pass is given for
+ * @property {number | null} key null for the query's heaviest
  * @property {Stage} stage
  * @property {Window | null} zoom
- * @property {string[]} without rules that the picture is redrawn without: "mask", "scale"
+ * @property {string[]} without rules that the redrawn picture leaves out: "mask", "scale"
  * @property {string} order the measure that heads are sorted by
  * @property {"from" | "to"} direction
- * @property {boolean} derivation whether it is seen how the weights come about
+ * @property {boolean} derivation whether the steps to the weights are open
  */
 
 const shifted = (position, by) => (position === null || position === undefined ? null : position + by);
 
 /**
- * As `AttentionInstrument.begin` takes it; what the pass hasn't got is as at first.
+ * The selection for `AttentionInstrument.begin`; the default where the pass lacks what a link says.
  *
  * @param {PageState} looked
  * @param {Pick<About, "offsets" | "opening">} about
@@ -64,11 +64,11 @@ export function selectionFrom(looked, { offsets: { queries, keys }, opening }, p
   return { ...chosen, derivation: wish === "open" || (wish !== "closed" && isMeant(chosen)) };
 }
 
-// What a link to one of the scores, to a picture without a rule, or to a cell, means by it.
+// A link to scores, to a picture without a rule, or to a cell opens the steps.
 const isMeant = ({ stage, without, query, key }) => stage !== "weights" || without.length > 0 || (query !== null && key !== null);
 
 /**
- * The other way round, for `Looked.set`.
+ * The other way round, for `PageState.set`.
  *
  * @param {Chosen} chosen
  * @param {About["offsets"]} offsets
@@ -85,7 +85,7 @@ export function paramsFrom(chosen, { queries, keys }) {
 }
 
 /**
- * What to look at on the page Inside to see a weight in the whole pass.
+ * The selection of the page Inside that shows a weight in the whole pass.
  *
  * @param {Pick<Overview, "kind" | "modules">} outline
  * @param {{ layer: number, head: number, query: number, key: number }} cell counted from the first that is read

@@ -1,8 +1,8 @@
-// Computes the zoom window of a heatmap: { top, bottom, left, right } in queries and keys, or null for the whole text.
+// Computes a heatmap's zoom window: { top, bottom, left, right } in queries and keys, or null for the whole text.
 
-const SMALLEST = 4; // tokens in either direction
+const SMALLEST = 4; // tokens on either side of the window
 
-/** Half as many tokens, around a cell. */
+/** A window with half as many tokens, around a cell. */
 export function closer(window, cell, { queries, keys }) {
   const from = window ?? { top: 0, bottom: queries, left: 0, right: keys };
   const [top, bottom] = around(cell.row, (from.bottom - from.top) / 2, queries);
@@ -10,7 +10,7 @@ export function closer(window, cell, { queries, keys }) {
   return part({ top, bottom, left, right }, { queries, keys });
 }
 
-/** Twice as many. */
+/** A window with twice as many. */
 export function farther(window, cell, { queries, keys }) {
   if (!window) return null;
   const [top, bottom] = around((window.top + window.bottom - 1) / 2, 2 * (window.bottom - window.top), queries);
@@ -18,7 +18,7 @@ export function farther(window, cell, { queries, keys }) {
   return part({ top, bottom, left, right }, { queries, keys });
 }
 
-/** The window, moved so far that a cell is in it. */
+/** The window, moved until it contains a cell. */
 export function following(window, { row, column }) {
   if (!window) return null;
   const moved = (from, to, at) => (at < from ? at - from : at >= to ? at - to + 1 : 0);
@@ -26,13 +26,13 @@ export function following(window, { row, column }) {
   return { top: window.top + down, bottom: window.bottom + down, left: window.left + across, right: window.right + across };
 }
 
-/** Zoom as a key says: + in, − out, 0 to all of it. zoom(change): a function as `closer` is one. */
+/** Zoom by keys: + in, − out, 0 for the whole text. zoom: takes a function such as `closer`. */
 export function zoomByKey({ key, ctrlKey, metaKey, altKey }, zoom) {
   const change = { "+": closer, "-": farther, 0: () => null }[key];
   if (change && !ctrlKey && !metaKey && !altKey) zoom(change);
 }
 
-/** What is looked at, brought to what a pass has. */
+/** A selection, limited to what a pass has. */
 export function fitted(chosen, pass) {
   const within = (value, count) => Math.min(Math.max(value, 0), count - 1);
   const { zoom } = chosen;
@@ -44,7 +44,7 @@ export function fitted(chosen, pass) {
   };
 }
 
-// All of the text is no part of it.
+// The whole text is no zoom.
 function part(window, { queries, keys }) {
   const { top, bottom, left, right } = window;
   return bottom - top === queries && right - left === keys ? null : window;
