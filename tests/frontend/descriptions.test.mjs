@@ -5,9 +5,18 @@ import { formula, headInWords } from "../../transformer/frontend/attention/atten
 import { Pass } from "../../transformer/frontend/attention/pass.js";
 import { chapterInWords, selectionInWords } from "../../transformer/frontend/inside/selection_description.js";
 import { counted } from "../../transformer/frontend/number_format.js";
+import { GeneratedText } from "../../transformer/frontend/generation/generated_text.js";
+import { describe } from "../../transformer/frontend/generation/token_descriptions.js";
 import { resampledSentence } from "../../transformer/frontend/generation/resampling.js";
 
 const SETTINGS = { temperature: 1, top_k: 0, top_p: 1, seed: 1 };
+
+test("of a word that the vocabulary lacks it is said which new one it is", () => {
+  const generated = new GeneratedText({ prompt: [5, 3], newWords: ["Bo", "a\u00adb"] });
+  generated.learn({ 5: ["aU+00ADb", "aU+00ADb"], 3: ["took", " took"] });
+  generated.name();
+  assert.deepEqual([0, 1].map((at) => describe(generated, at, null)[0]), ["token 0 “aU+00ADb”, id 5, from the prompt, new word 2", "token 1 “took”, id 3, from the prompt"]);
+});
 
 test("one of something is one", () => {
   assert.deepEqual([1, 2, 2000].map((count) => counted(count, "cell")), ["1 cell", "2 cells", "2,000 cells"]);

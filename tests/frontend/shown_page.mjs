@@ -23,7 +23,7 @@ export async function shownPage(page, state, own, isDrawn, catalogue) {
     const effect = text.changes ? await effectOf(model, text) : null;
     const data = isDrawn ? await viewData(page, state, model, effect?.overflows ? { ...text, changes: null } : text, { open: (name) => answers.open(name), catalogue }) : null;
     const { isOwn, name, version } = model;
-    const request = { model: isOwn ? "own" : name, version: isOwn ? null : version, ...data?.request };
+    const request = { model: isOwn ? "own" : name, version: isOwn ? null : version, ...(model.newWords ? { new_words: model.newWords } : {}), ...data?.request };
     const notices = [...(effect?.overflows ? [effect.sentence] : []), ...noticesOf(model, state, text).map(sentenceIn), ...(data?.notes ?? [])];
     const { models, ...rest } = data ?? {}; // which the view asks by itself
     return { ...rest, request, effect: effect?.sentence ?? null, notices, problem: "" };

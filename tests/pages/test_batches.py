@@ -19,6 +19,20 @@ def read(text: str, context: int = 16, tokenizer: Tokenizer = LETTERS) -> Prompt
     return batches.read_batch(text, tokenizer, context)
 
 
+def test_lines_share_their_new_words():
+    tokenizer = Tokenizer.of_sentences(["took", "the", "."], new_words=2)
+    found = read("Aliya took the 🏀.\nThe 🏀 took ALIYA\nBo took the 🏀", tokenizer=tokenizer.with_new_words(["Aliya"]))
+    assert [found.tokenizer.labels(tokens) for tokens in found.prompts] == [
+        ["Aliya", "took", "the", "🏀", "."],
+        ["the", "🏀", "took", "Aliya"],
+    ]
+    (problem,) = found.problems
+    assert problem.startswith("Line 3 has `Bo` (character 1), which this model has never seen; it is left out.")
+    assert problem.endswith(" A text can have up to 2 new words.")
+    examples = ["Aliya took the 🏀.", "The cup took Bo."]
+    assert batches.suggest_batch(examples, tokenizer, 16).split("\n")[-1] == "Aliya took the 🏀."
+
+
 def test_each_line_is_a_prompt():
     found = read("To be\n or \nnot")
     assert found.lines == (1, 2, 3) and not found.problems

@@ -17,6 +17,12 @@ export function withNames(about, words) {
   return { ...about, kinds: Object.fromEntries(named) };
 }
 
+/** ", new word 2" of a label that a new word has; of any other nothing. @param {string} label @param {string[]} [words] */
+export function placeOf(label, words = []) {
+  const at = words.findIndex((word) => printable(word) === label);
+  return at < 0 ? "" : `, new word ${at + 1}`;
+}
+
 /** As `kinds_of` in Python names it: what can't be seen of it has signs. @param {string} word */
 function kindOf(word) {
   const label = printable(word);

@@ -19,11 +19,12 @@ export class GeneratedText {
   /** @type {number} */ context;
   /** @type {string} */ title;
   /** @type {string | undefined} */ arrow;
+  /** @type {string[] | undefined} */ newWords;
 
   /**
    * @param {{
    *   prompt?: number[], source?: number[], vocabulary?: Record<number, string>, ends?: number[], context?: number, title?: string,
-   *   arrow?: string,
+   *   arrow?: string, newWords?: string[],
    * }} [about]
    * @param {Tree} [tree] the texts after this prompt
    * @param {Map<number, Kind>} [kinds]

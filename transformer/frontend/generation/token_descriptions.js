@@ -1,5 +1,6 @@
 // Describes the tokens of a text in words.
 
+import { placeOf } from "../engine/new_words.js";
 import { percent } from "../number_format.js";
 
 /** "token 5", or "source token 5", of an index in the strip. */
@@ -12,7 +13,7 @@ export function describe(generated, index, looked) {
   const token = generated.at(index);
   const { label, id, flag, probability, rank, entropy } = token;
   const origin = { p: index < generated.before ? "" : ", from the prompt", h: ", chosen by hand", w: "", u: "" }[flag];
-  const lines = [`${nameOf(generated, index)} “${label}”, id ${id}${origin}`];
+  const lines = [`${nameOf(generated, index)} “${label}”, id ${id}${origin}${placeOf(label, generated.newWords)}`];
   if (probability !== undefined) lines.push(`probability ${percent(probability)}, rank ${rank}`);
   if (token.windowStart) lines.push(`predicted from token ${token.windowStart} on, where the context begins`);
   if (entropy !== undefined) lines.push(`entropy ${entropy.toFixed(2)} nats = ${(entropy / Math.LN2).toFixed(2)} bits`);
