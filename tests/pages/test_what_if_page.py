@@ -1,6 +1,7 @@
 """Tests what the page What if asks the API for, and that its lines of Python compute the same."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,18 @@ from pages.ui.models import library
 from tests import app_driver as app
 from tests.app_driver import ids, link_of, start
 from tests.frontend_calls import frontend
+from tests.helpers import tiny_model
 from tests.tiny_models import save_encoder, save_tiny, save_translator
-from transformer import Recording, fill_masks, from_code, list_checkpoints
+from transformer import (
+    Checkpoint,
+    ModelCard,
+    Recording,
+    Tokenizer,
+    fill_masks,
+    from_code,
+    list_checkpoints,
+    save_checkpoint,
+)
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -178,6 +189,17 @@ def test_another_prompt_is_suggested_of_as_many_tokens():
     assert about(question="patching", prompt=PROMPT)["sides"][1]["tokens"] == list(ids(other))
     masked = suggested("encoder", "To [mask]e, or")["suggested"]
     assert masked.count("[mask]") == 1 and masked.index("[mask]") == 3
+
+
+def test_a_word_of_several_letters_takes_the_place_of_one_that_begins_as_it_does(folder):
+    """With a space before it, and a capital, or without."""
+    tokenizer = Tokenizer.of_bytes("Emma and Jane saw Mary, and Mary saw Emma. " * 9, 256 + 30)
+    model = tiny_model(vocab_size=tokenizer.vocab_size, context_length=16)
+    save_checkpoint(folder / "novel", Checkpoint(model, tokenizer, ModelCard(title="Novel")))
+    for text in ("Emma and Jane saw Mary.", "Jane saw Mary and Emma,", " and Mary"):
+        other = suggested("novel", text)["suggested"]
+        outlines = [re.sub("[a-z]+", "a", re.sub("[A-Z]", "A", each)) for each in (text, other)]
+        assert outlines[0] == outlines[1] and text != other
 
 
 def test_every_shipped_model_with_attention_has_prompts_that_tell_something(monkeypatch):

@@ -125,7 +125,7 @@ def _changed(checkpoint: Checkpoint, prompt: str) -> str | None:
 
 
 def _candidates(checkpoint: Checkpoint, tokens: Tokens) -> Iterator[tuple[int, int]]:
-    """Places, and tokens to try there: for a letter others of its kind, for a word any, for a sign none."""
+    """Places, and tokens to try there: for a letter or a word others of its kind, for a sign none."""
     tokenizer = checkpoint.tokenizer
     spread = range(0, tokenizer.vocab_size, max(1, tokenizer.vocab_size // MAX_TRIED_TOKENS))
     decoded = {token: tokenizer.decode([token]) for token in spread}
@@ -137,8 +137,15 @@ def _candidates(checkpoint: Checkpoint, tokens: Tokens) -> Iterator[tuple[int, i
         for token, other in vocabulary.items():
             if token == tokens[position] or not other.strip() or {token, tokens[position]} & special:
                 continue
-            if len(label) > 1 < len(other) or any(other in kind for kind in kinds):
+            is_word = len(label) > 1 < len(other) and _kind_of_word(label) == _kind_of_word(other)
+            if is_word or any(other in kind for kind in kinds):
                 yield position, token
+
+
+def _kind_of_word(text: str) -> tuple[bool, bool, bool]:
+    """Whether a token begins a word, with a space; with a capital; and is made of letters."""
+    word = text.lstrip()
+    return word != text, word[:1].isupper(), word.isalpha()
 
 
 @torch.no_grad()

@@ -27,7 +27,7 @@ from .page_titles import SENTENCES
 
 MOST_BYTES = 12_000_000
 """Of a page, model included; learning platforms take files of this size. A model of 3.4 million parameters and 4,096
-tokens makes one of 10.3 MB."""
+tokens makes one of 10.8 MB."""
 BESIDE = 900_000
 """Bytes of scripts, styles and what is said of the model, about."""
 LIVE = "It holds the model: in it another prompt can be typed, and heads can be ablated."
