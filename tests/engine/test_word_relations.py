@@ -13,6 +13,7 @@ WORDS = {
         ("“|Yes|”|, and| “|no|”", [(2, 0), (6, 4)]),
         ('so|"| he| said|.', []),  # what was opened before the text
     ],
+    "inside": [('"|My| dear|,"| said| he|, "|it| is|."', [(1, 0), (2, 0), (7, 6), (8, 6)]), ('so|"| said| he', [])],
     "piece": [(" In|c|ont|rovert|ible| was|ily", [(2, 0), (3, 0), (4, 0)])],
     "pronoun": [
         ("Mrs|.| Ben|net| saw| Mr| Darcy|.| She| told| him|; he|", [(8, 2), (8, 3), (10, 6), (11, 6)]),

@@ -22,6 +22,7 @@ from .head_measures import targets_in
 
 RELATIONS = {
     "quotation": "a closing quotation mark looks at the opening one",
+    "inside": "a token inside a quotation looks at the mark that opened it",
     "piece": "from its third piece on, a word looks at its first",
     "pronoun": "he and she look at the man and the woman that were named last",
     "subject": "was, had, would look at the last name or pronoun of the sentence, where that isn't the word before",
@@ -117,15 +118,16 @@ def passages(tokenizer: Tokenizer, text: str, longest: int) -> Iterator[str]:
 def relations_in(pieces: Sequence[str]) -> dict[str, Tensor]:
     """Which keys each query would look at, in a text of these tokens: (query, key) by the relation.
 
-    quotation: a token with a closing mark, and that with the opening one. piece: a word's third token or a later one,
-        and its first; the second has it right before it. pronoun: the tokens of *he*, *him*, *his*, and those of the
-        man who was named last, after one of the `TITLES` or as one of the `NAMES`; the same of women. subject: the
-        tokens of one of the `VERBS`, and those of the last name or pronoun, if another word stands between, but neither
-        another such verb nor the end of a sentence or of a quotation.
+    quotation: a token with a closing mark, and that with the opening one. inside: those between the two, and the same.
+        piece: a word's third token or a later one, and its first; the second has it right before it. pronoun: the
+        tokens of *he*, *him*, *his*, and those of the man who was named last, after one of the `TITLES` or as one of
+        the `NAMES`; the same of women. subject: the tokens of one of the `VERBS`, and those of the last name or
+        pronoun, if another word stands between, but neither another such verb nor the end of a sentence or of a
+        quotation.
     """
     text, ends = "".join(pieces), list(accumulate(map(len, pieces)))
     nothing = torch.zeros(len(pieces), len(pieces), dtype=torch.bool)
-    made = {name: nothing.clone() for name in ("quotation", "piece", "pronoun", "subject")}
+    made = {name: nothing.clone() for name in ("quotation", "inside", "piece", "pronoun", "subject")}
 
     def tokens_at(start: int, end: int) -> list[int]:
         return list(range(bisect_right(ends, start), bisect_right(ends, end - 1) + 1))
@@ -137,8 +139,9 @@ def relations_in(pieces: Sequence[str]) -> dict[str, Tensor]:
     opening: list[int] = []
     for mark in _MARKS.finditer(text):
         tokens = tokens_at(*mark.span())
-        if not mark["opening"]:
+        if opening and not mark["opening"]:
             relate("quotation", tokens, opening)
+            relate("inside", range(opening[-1] + 1, tokens[0]), opening)
         opening = tokens if mark["opening"] else []
     named: dict[str, list[int]] = {}
     subject, title, end = None, None, 0
