@@ -25,6 +25,7 @@ ODD = ("parallel", "norms of all heads", "sandwich", "alibi", "relative", "all a
 CHANGED = ("stories", "number-words-en-es", "masked-stories", "all-at-once")
 """Of these, passes in which something is changed are asked for, too."""
 TOKENS = 9
+QUOTED = '"Oh," he "so'
 DRAWN = {"temperature": 0.9, "top_k": 5, "top_p": 0.95, "seed": 7}
 
 
@@ -112,6 +113,8 @@ def _questions(checkpoint: Checkpoint, is_changed: bool) -> Iterator[tuple[str, 
         yield "generate", {**of, "temperature": 0, "seed": 5, "max_new_tokens": 6, "attention": last, "head": 0}
         if last:
             yield "rows", {**of, "attention": last, "head": 0, "first": 1, "last": length}
+    if last and not config.pad_token_id and not checkpoint.tokenizer.unknown_pieces(QUOTED):
+        yield "overview", {"tokens": ",".join(map(str, checkpoint.tokenizer.encode(QUOTED))), "source": source}
     if last:
         in_window = {**text, "changes": f"scale~{last}.hook_z~0~6~-1.0", "begin": 5}
         yield "overview", {**in_window, "kind": next(reversed(kinds))}

@@ -58,7 +58,8 @@ def test_the_overview_is_of_every_head(attended):
     assert ((cells == HIDDEN) == ~masks[:, None].numpy()).all()
     close(np.where(masks[:, None], cells, 0) / 254, patterns, atol=0.5 / 254 + 1e-6)
     ids = {"cross": None, "encoder": torch.tensor(SOURCE)}.get(kind, torch.tensor(TOKENS))
-    measures = torch.stack([head_measures(*each, ids) for each in zip(patterns, masks, strict=True)])
+    labels = about["labels"]["source" if kind == "encoder" else "text"]
+    measures = torch.stack([head_measures(*each, ids, labels) for each in zip(patterns, masks, strict=True)])
     close(found.tensors["measures"], measures)
     assert (about["queries"], about["keys"]) == tuple(patterns.shape[2:])
     assert about["causal"] == (not masks.triu(1).any()) == (kind in ("self", "decoder") and shape.is_causal)

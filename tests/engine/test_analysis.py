@@ -95,8 +95,8 @@ def one_head(keys: list[int], n_keys: int | None = None) -> torch.Tensor:
     return torch.nn.functional.one_hot(torch.tensor([keys]), n_keys or len(keys)).float()
 
 
-def measured(pattern, tokens=TEXT, mask=None) -> dict[str, float]:
-    found = head_measures(pattern, causal_mask(*pattern.shape[1:]) if mask is None else mask, tokens)
+def measured(pattern, tokens=TEXT, mask=None, labels=()) -> dict[str, float]:
+    found = head_measures(pattern, causal_mask(*pattern.shape[1:]) if mask is None else mask, tokens, labels)
     assert found.shape == (len(pattern), len(MEASURES)) and found.dtype == torch.float32
     return dict(zip([measure.name for measure in MEASURES], found[0].tolist(), strict=True))
 
@@ -119,6 +119,20 @@ class TestHeadMeasures:
         found = measured(one_head(keys), mask=torch.ones(7, 7, dtype=torch.bool) if looks_ahead else None)
         assert found[one] == 1 and [found[name] for name in zeros] == [0] * len(zeros)
         assert math.isnan(found["next"]) != looks_ahead
+
+    @pytest.mark.parametrize(
+        ("labels", "marks"),
+        [
+            (['"', "Oh", ',"', "␣he", "␣", '"', "No"], {1: 0, 2: 0, 6: 5}),  # the last one isn't closed
+            (["He", "␣“", "a", "”", '"', "b", "?"], {2: 1, 3: 1}),  # no quotation begins within a word
+        ],
+    )
+    def test_from_inside_a_quotation_the_mark_that_opens_it(self, labels, marks):
+        keys = [marks.get(query, 0) for query in range(7)]
+        assert measured(one_head(keys), labels=labels)["quotation"] == 1
+        keys[max(marks)] = max(marks)  # one of them looks at itself
+        assert measured(one_head(keys), labels=labels)["quotation"] == pytest.approx(1 - 1 / len(marks))
+        assert math.isnan(measured(one_head(keys))["quotation"])
 
     def test_the_plain_average_and_what_the_mask_hides(self):
         mask = causal_mask(7, 7)

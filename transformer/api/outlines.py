@@ -53,6 +53,8 @@ def whole_overview(
     shape = checkpoint.model.config
     modules = attention_modules(shape)[kind]
     looks_at_itself = None if kind == "cross" else torch.tensor(source if kind == "encoder" else tokens)
+    labels = checkpoint.tokenizer.labels
+    words = {"text": labels(tokens), "source": labels(source)}
     cells, measures = [], []
     masks: dict[str, Tensor] = {}
 
@@ -60,15 +62,14 @@ def whole_overview(
         masks["newest"] = mask.reshape(mask.shape[-2:])
 
     def see_pattern(pattern: Tensor, hook: object) -> None:
-        layer = outline_of_layer(pattern[0], masks["newest"], looks_at_itself)  # its mask is made before its pattern
+        own = words["source" if kind == "encoder" else "text"]
+        layer = outline_of_layer(pattern[0], masks["newest"], looks_at_itself, own)  # the mask is made before it
         cells.append(layer[0])
         measures.append(layer[1])
 
     sees = {"hook_mask": see_mask, "hook_pattern": see_pattern}
     model, readers = checkpoint.model, [(f"{module}.{point}", see) for module in modules for point, see in sees.items()]
     stream_of(model, tokens, source, [*hooks_of(interventions, model), *readers])
-    labels = checkpoint.tokenizer.labels
-    words = {"text": labels(tokens), "source": labels(source)}
     looks_first = None if kind == "encoder" else checkpoint.predicted_position(tokens)
     found = attention_outline(shape, kind, words, cells, measures, interventions, looks_first)
     return Recording(found.tensors, {**found.metadata, "rounding": rounding_of(model.W_U.dtype)})

@@ -236,7 +236,7 @@ def _outline(recording: Recording, config: ModelConfig, kind: str) -> Recording:
     layers = []
     for module in attention_modules(config)[kind]:
         pattern, mask = (torch.tensor(_needed(recording, f"{module}.hook_{name}")) for name in ("pattern", "mask"))
-        layers.append(outline_of_layer(pattern, mask, ids))
+        layers.append(outline_of_layer(pattern, mask, ids, words))
     cells, measures = zip(*layers, strict=True)
     read, mask = recording.metadata.get("ids"), recording.metadata.get("mask_token_id")
     looks_first = predicted_position(config, read["text"], mask) if read and kind != "encoder" else None

@@ -22,14 +22,17 @@ from .pattern_pooling import pool, quantise
 from .recording import Recording, plain_array
 
 
-def outline_of_layer(pattern: Tensor, mask: Tensor, tokens: Tensor | None) -> tuple[np.ndarray, np.ndarray]:
+def outline_of_layer(
+    pattern: Tensor, mask: Tensor, tokens: Tensor | None, labels: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
     """The part of one layer in an outline.
 
     pattern: (head, query, key); mask: (query, key), True where visible; tokens: ids of what looks at itself, else None.
+    labels: what these are called.
     Returns: cells (head, query, key), uint8, pooled to at most 64 × 64; measures (head, measure), float32.
     """
     cells = quantise(*pool(plain_array(pattern), ~mask.numpy()))
-    return cells, head_measures(pattern, mask, tokens).numpy()
+    return cells, head_measures(pattern, mask, tokens, labels).numpy()
 
 
 def outline(

@@ -8,6 +8,7 @@ import { overwrittenIn, predictedPosition } from "./questions.js";
 /** @import { Question } from "./questions.js" */
 /** @import { Tensor } from "../recording.js" */
 
+const BEFORE_A_QUOTATION = "␣↵⇥([—-"; // signs of labels
 const LIMIT = 64; // rows and columns of one head's overview
 
 /** @param {LiveModel} live @param {Question} question @param {{ kind?: string | null }} values @param {Rest} rest */
@@ -27,7 +28,7 @@ export async function overview(live, question, { kind: asked }, rest) {
   const [heads, rows, columns] = cells[0].shape;
   const whole = { shape: [cells.length, heads, rows, columns], data: new Uint8Array(cells.length * heads * rows * columns) };
   cells.forEach(({ data }, layer) => whole.data.set(data, layer * data.length));
-  const measured = layers.flatMap(([pattern, mask]) => headMeasures(pattern, mask.data, read, measures.map(({ name }) => name)));
+  const measured = layers.flatMap(([pattern, mask]) => headMeasures(pattern, mask.data, read, live.labels(read ?? []), measures.map(({ name }) => name)));
   return {
     tensors: {
       overview: isPacked ? belowDiagonal(whole) : whole,
@@ -92,7 +93,7 @@ export function toEven(value) {
 }
 
 /** What `head_measures` in head_measures.py measures, head after head. tokens: null where queries and keys are of different texts. */
-function headMeasures({ shape, data }, mask, tokens, names) {
+function headMeasures({ shape, data }, mask, tokens, labels, names) {
   const [heads, queries, keys] = shape;
   const sees = (query, key) => mask[query * keys + key] !== 0;
   let looksAhead = false;
@@ -108,6 +109,8 @@ function headMeasures({ shape, data }, mask, tokens, names) {
     induction: (query, key) => key > 0 && isSame(query, key - 1),
   } : { first: (_, key) => key === 0 };
   if (!looksAhead) delete targets.next;
+  const marks = openingMarks(labels);
+  if (marks.some((mark) => mark !== null)) targets.quotation = (query, key) => marks[query] === key;
   const on = Object.fromEntries(Object.entries(targets).map(([name, isTarget]) => [name, weightOn(isTarget)]));
   return Array.from({ length: heads }, (_, head) => names.map((name) => (name === "spread" ? spread(head) : (on[name]?.(head) ?? NaN)))).flat();
 
@@ -143,4 +146,20 @@ function headMeasures({ shape, data }, mask, tokens, names) {
     }
     return Math.min(1, Math.max(0, sum / several));
   }
+}
+
+/** Of each token the mark that opens the quotation that it stands in, or null, as `_quotation` in head_measures.py has it. @param {string[]} labels */
+function openingMarks(labels) {
+  const text = labels.join("");
+  let at = 0;
+  let opening = null;
+  return labels.map((label, query) => {
+    const mark = opening;
+    for (const end = at + label.length; at < end; at++) {
+      const isFirst = at === 0 || BEFORE_A_QUOTATION.includes(text[at - 1]);
+      if ('"“'.includes(text[at]) && isFirst && /[\p{L}\p{N}]/u.test(text[at + 1] ?? "")) opening = query;
+      else if ('"”'.includes(text[at])) opening = null;
+    }
+    return mark;
+  });
 }
