@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints, for .env, which builds compose.yaml's images are at present, by their digests. Docker then takes these and no
-# others, until the lines are replaced: sh deploy/pin_images.sh >> .env
+# Prints the digests of compose.yaml's present images for .env. Docker then uses these builds until the lines are
+# replaced: sh deploy/pin_images.sh >> .env
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -23,12 +23,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 MALLOC = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "262144"}
-"""With which glibc gives back what threads have freed, as in Containerfile."""
+"""Settings with which glibc returns freed memory, as in Containerfile."""
 SECONDS_TO_START, SECONDS_TO_END = 300.0, 20.0
 
 
 class Replicas:
-    """The processes. Also a context manager, which ends them."""
+    """The processes: a context manager that ends them."""
 
     def __init__(self, folder: Path, apps: int, port: int, *, redis: bool = False, base_path: str = "") -> None:
         self.folder, self._path = folder.resolve(), f"/{base_path.strip('/')}".rstrip("/")
@@ -53,7 +53,7 @@ class Replicas:
             self._environment["HEADSUP_REDIS"] = f"redis://127.0.0.1:{number}/0"
 
     def start(self, name: str) -> None:
-        """Start one of them: "app-1", "app-2", ..., "nginx", or "redis"."""
+        """Start a process: "app-1", "app-2", ..., "nginx", or "redis"."""
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 self._commands[name],
@@ -80,7 +80,7 @@ class Replicas:
         _wait_for(f"{self.url}/api/health", self.processes["nginx"])
 
     def restart_ended(self, *names: str) -> None:
-        """Start anew what has ended, or of that what is named."""
+        """Restart the processes that have ended, or those of them that are named."""
         for name, process in self.processes.items():
             if process.poll() is not None and (not names or name in names):
                 print(f"{name} has ended with {process.returncode}; it is started anew.", file=sys.stderr)
@@ -92,12 +92,12 @@ class Replicas:
         return f"app-{self.app_ports.index(names[cookie]) + 1}" if cookie in names else ""
 
     def kill(self, name: str) -> None:
-        """End one of them at once, as a machine does that fails."""
+        """Kill a process, as a failing machine does."""
         self.processes[name].kill()
         self.processes[name].wait()
 
     def stop(self) -> None:
-        """End the apps, whose pages save meanwhile what they have, and then what stands between them and visitors."""
+        """End the apps, which save their visitors' work meanwhile, and then nginx and Redis."""
         for is_app in (True, False):
             ending = [process for name, process in self.processes.items() if name.startswith("app-") == is_app]
             for process in ending:
@@ -143,7 +143,7 @@ class Replicas:
 
 
 def _program(name: str) -> str:
-    """Where a program is: Debian keeps those of servers where only root looks."""
+    """The path of a program. Debian keeps servers in folders that are only on root's path."""
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if found is None:
         raise FileNotFoundError(f"There is no {name} here; Debian's package of that name has it.")
@@ -151,7 +151,7 @@ def _program(name: str) -> str:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody uses."""
+    """A free port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints what nginx.conf includes for servers at these addresses: upstreams.sh HOST:PORT...
-# Each is named by a part of its address's MD5 sum, so that a name stays when others come and go.
+# Each is named by the start of its address's MD5 sum, so that names stay when other servers come and go.
 set -eu
 
 name() {
@@ -31,7 +31,7 @@ done
 echo "    default any;"
 echo "}"
 
-# Those that were tried, separated by commas; the last one has answered.
+# The servers that were tried, separated by commas; the last one answered.
 echo 'map $upstream_addr $answering_server {'
 for address in "$@"; do
     echo "    \"~(^|[ ,])$(printf %s "$address" | sed 's/\./\\./g')\$\" $(name "$address");"

@@ -31,28 +31,28 @@ SHAPES = {"quick": "Suggested", "rung": "From a ladder", "dials": "My own"}
 RUNG_TITLES = {preset.name: f"{preset.group}, {preset.title}" for rungs in RUNGS.values() for preset in rungs}
 HEADS, WIDTHS, CONTEXTS = (1, 2, 4, 8), (16, 32, 48, 64, 96, 128, 192), (8, 16, 32, 64, 128)
 LONGEST_SECONDS, LARGEST_MEMORY = 1200, 500e6
-"""What one training may take on a machine that others share."""
+"""Limits of one training, as visitors share the machine."""
 FASTEST, SLOWEST = 0.5, 3
-"""Of the time that is estimated, the least and the most that trainings were found to take."""
+"""Factors of the estimated time within which trainings were measured to end."""
 LONGEST_NAME = 80
-"""Characters of a text's file name that are kept: it becomes part of the model's title."""
+"""Characters of a file's name that become part of the model's title."""
 UNKNOWN_VOCABULARY = 100
-"""Characters assumed of a text that isn't here yet."""
+"""The vocabulary that is assumed of a text before it is downloaded."""
 EXCERPT = 280
-"""Characters shown of a text."""
+"""Characters of a text that the page shows."""
 PRESSED = "train_pressed"
-"""Key of the session: whether a training is to be started, which draws what is in its way."""
+"""Key of the session: whether *Train* was pressed. The run then starts the training, or says what is in its way."""
 _corpus = st.cache_resource(max_entries=4, show_spinner="Reading …")(load_corpus)
 
 
 def show() -> None:
-    """Settings, the button that starts the training, and beside them its chart, empty as yet, and what it reads."""
+    """Draw the settings and the button *Train*, and beside them an empty chart and an excerpt of the data."""
     settings, chart, text = side_by_side("train", 3)
     with settings:
         st.header("Training data", anchor=False)
         subject, starts, details = st.container(), st.container(), st.container()
         choice = _choose(subject, details)
-        with starts:  # above the details: in sight, whatever is unfolded there
+        with starts:  # above the details, to stay in sight when these are unfolded
             bearable = choice is not None and _costs(choice)
             if problem := visitor_models.storage_problem():
                 st.info(f"{problem} Otherwise the trained model can only be downloaded.")
@@ -70,7 +70,7 @@ def _press() -> None:
 
 
 def _choose(subject: DeltaGenerator, details: DeltaGenerator) -> Choice | None:
-    """The dials, and what they choose; None while that can't be trained, after saying why."""
+    """Draw the dials, and return what they choose; None if it can't be trained, after saying why."""
     with subject:
         kind = widgets.segmented_control("Kind", LEARN, "learn", LEARN.__getitem__, label_visibility="collapsed")
         try:
@@ -96,7 +96,7 @@ def _choose(subject: DeltaGenerator, details: DeltaGenerator) -> Choice | None:
 
 
 def _preview(choice: Choice, chart: DeltaGenerator, text: DeltaGenerator) -> None:
-    """Where the loss starts, and a piece of what is read."""
+    """Show the loss of a uniform guess, where training starts, and an excerpt of the data."""
     known = choice.is_task or choice.corpus is not None
     with chart:
         st.header("Loss", anchor=False)
@@ -118,7 +118,7 @@ def _preview(choice: Choice, chart: DeltaGenerator, text: DeltaGenerator) -> Non
 
 
 def _costs(choice: Choice) -> bool:
-    """What a choice will cost, in words; returns whether this machine can bear it."""
+    """Say what a training will cost; return whether that is within the limits."""
     seconds = training_seconds(choice.config, choice.batch, choice.training.steps)
     memory = training_memory(choice.config, choice.batch)
     with st.container(horizontal=True):
@@ -141,7 +141,7 @@ def _costs(choice: Choice) -> bool:
 
 
 def _start(choice: Choice) -> bool:
-    """Begin the training; returns False after saying why it can't begin."""
+    """Start the training; return False after saying why it can't start."""
     try:
         with st.spinner("Getting ready …"):
             plan = plan_of(choice)
@@ -158,7 +158,7 @@ def _start(choice: Choice) -> bool:
 
 
 def in_words(seconds: float) -> str:
-    """A duration that is estimated, rounded as it should be."""
+    """An estimated duration, rounded."""
     if seconds < 57.5:
         return f"{max(5 * round(seconds / 5), 5)} seconds"
     minutes = round(seconds / 60)
@@ -166,7 +166,7 @@ def in_words(seconds: float) -> str:
 
 
 def range_in_words(least: float, most: float) -> str:
-    """Between two durations, rounded alike."""
+    """A range of durations, rounded alike."""
     low, high = in_words(least), in_words(most)
     if low == high:
         return f"up to {high}"
@@ -175,7 +175,7 @@ def range_in_words(least: float, most: float) -> str:
 
 
 def _subject(kind: str) -> tuple[str | None, Corpus | None]:
-    """What is learned, and its text, where that is here; None twice for an own text that isn't given yet."""
+    """The task or text, and its corpus if that is here; (None, None) until an own text is given."""
     if kind == "task":
         task = widgets.selectbox("Task", TASKS, "task", lambda name: TASKS[name].title, label_visibility="collapsed")
         st.caption(TASKS[task].summary)
@@ -183,7 +183,7 @@ def _subject(kind: str) -> tuple[str | None, Corpus | None]:
     if kind == "own":
         corpus = _own_text()
         return (corpus.source.name, corpus) if corpus else (None, None)
-    if page_state().corpus is None:  # the last one always is at hand; the link then opens the same one elsewhere
+    if page_state().corpus is None:  # the last one ships; a link then opens the same one elsewhere
         change(corpus=next(name for name in SOURCES if is_at_hand(name)))
     name = widgets.selectbox("Text", SOURCES, "corpus", lambda name: SOURCES[name].title, label_visibility="collapsed")
     if not is_at_hand(name):
@@ -208,7 +208,7 @@ def _own_text() -> Corpus | None:
     )
     record = session_record()
     name, content = record.uploaded_text or ("", b"")
-    if name and uploaded is None:  # the page was left, or reloaded, since
+    if name and uploaded is None:  # the page was left or reloaded, which empties the box
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.caption(f"{plain(name)}, which you uploaded earlier, is used.", width="content")
             widgets.button("Remove it", _remove_upload, key="remove_text", icon="close")
@@ -228,10 +228,10 @@ def _own_text() -> Corpus | None:
 
 
 def _take_upload() -> None:
-    """Called back when a file is uploaded or removed, and not when the page is left, which empties the box as well."""
+    """Callback of an upload or a removal. Leaving the page empties the box, too, and keeps the file."""
     uploaded = st.session_state["text_file"]
     former = st.session_state.get("text_file_id", "")
-    if has_lapsed(former) and getattr(uploaded, "file_id", former) == former:  # of it Streamlit has no more than its id
+    if has_lapsed(former) and getattr(uploaded, "file_id", former) == former:  # Streamlit has only its id left
         return
     st.session_state["text_file_id"] = uploaded.file_id if uploaded else ""
     session_record().uploaded_text = (uploaded.name[:LONGEST_NAME], uploaded.getvalue()) if uploaded else None
@@ -242,7 +242,7 @@ def _remove_upload() -> None:
 
 
 def _shaped(shape: str, learn: str, corpus: Corpus | None) -> tuple[Choice, str]:
-    """The chosen architecture, and a sentence on it, if there is one. Raises ValueError for one that can't be."""
+    """The chosen architecture, and a sentence on it, or "". Raises: ValueError for an impossible one."""
     preset = _quick(learn)
     if shape == "rung":
         preset = PRESETS[widgets.selectbox("Rung", RUNG_TITLES, "rung", RUNG_TITLES.__getitem__)]
@@ -263,13 +263,13 @@ def _shaped(shape: str, learn: str, corpus: Corpus | None) -> tuple[Choice, str]
 
 
 def _settings(choice: Choice) -> str:
-    """What is trained, and how, in words."""
+    """The architecture and the training, in words."""
     steps = f"{choice.training.steps:,} steps, each on {choice.batch} {'examples' if choice.is_task else 'excerpts'}"
     return f"{architecture(choice.config).capitalize()}, {steps}."
 
 
 def _first_sentence(text: str) -> str:
-    """Without its full stop, which is not that of *Su et al. 2021*."""
+    """The first sentence, without its full stop; *et al.* ends none."""
     return re.split(r"\.(?: (?=[A-Z])|$)", text, maxsplit=1)[0]
 
 
@@ -290,7 +290,7 @@ def _dials(preset: Preset, learn: str) -> tuple[dict, TrainingConfig, int]:
     batch = preset.batch if learn in TASKS else min(max(1024 // context, 8), 64)
     fields = {name: getattr(current, name) for name in ("n_layers", "n_heads", "d_model", "positions", "norm")}
     fields |= {"context_length": context, "scale_embeddings": current.positions == "sinusoidal"}
-    rate = 2e-2 * math.sqrt(64 / max(current.d_model, 64))  # wider models bear less
+    rate = 2e-2 * math.sqrt(64 / max(current.d_model, 64))  # wider models need a smaller one
     training_config = TrainingConfig(
         steps=current.steps,
         learning_rate=rate,
@@ -304,7 +304,7 @@ def _dials(preset: Preset, learn: str) -> tuple[dict, TrainingConfig, int]:
 
 
 def _quick(learn: str) -> Preset:
-    """The preset that suits a task or a text."""
+    """The preset for a task or a text."""
     return next(preset for preset in QUICK.values() if learn in (preset.task, preset.corpus))
 
 

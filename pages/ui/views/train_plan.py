@@ -15,7 +15,7 @@ from transformer.training.presets import PRESETS
 from transformer.training.text_baselines import bigram_loss
 
 LONGEST_EXAMPLE = 24
-"""Characters of a text that the model's card suggests as a prompt, where its context holds as many."""
+"""Characters of a suggested prompt, if the context holds as many."""
 SNAPSHOTS = 40
 PROBES = {
     "next-vowel": ("bcd", ""),
@@ -31,19 +31,18 @@ PROBES = {
         "garden",
     ),
 }
-"""The fixed text of each task whose attention is watched: what is read, and what should be written after it, or filled
-in."""
+"""The probe of each task, whose attention is recorded during training: what is read, and the right answer."""
 
 
 def probe_in_words(task: str) -> str:
-    """What is read, and what should come of it."""
+    """A task's probe: what is read, and the right answer."""
     mask = f"\n{MASK}" if TASKS[task].architecture == "encoder-only" else ""
     return f"{mask} → ".join(PROBES[task])
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is to be trained on what; `corpus` is None for a task, or while a text still has to be downloaded."""
+    """A model to train, and its data; `corpus` is None for a task, or for a text that isn't downloaded yet."""
 
     learn: str
     """A task's or a corpus's name; "own-text" for the visitor's own."""
@@ -64,7 +63,7 @@ class Choice:
 
 
 def plan_of(choice: Choice) -> TrainingPlan:
-    """All that a job needs. Raises CorpusError if a text is not available."""
+    """The plan of a job. Raises: CorpusError if the text isn't available."""
     corpus = choice.corpus
     if corpus is None and not choice.is_task:
         bar = st.progress(0.0, "Downloading …")
@@ -93,7 +92,7 @@ def plan_of(choice: Choice) -> TrainingPlan:
 
 
 def references(plan: TrainingPlan) -> dict[str, float]:
-    """Losses to compare with: of a guess among all tokens alike, and for a text of the best table of pairs."""
+    """Losses to compare with: a uniform guess, and for a text the best bigram table."""
     losses = uniform_guess(plan.config.vocab_size)
     if isinstance(text := plan.objective, TextObjective):
         _, losses["best bigram table"] = bigram_loss(text.train, text.validation, plan.config.vocab_size)
@@ -101,16 +100,16 @@ def references(plan: TrainingPlan) -> dict[str, float]:
 
 
 def uniform_guess(vocabulary: int) -> dict[str, float]:
-    """The loss of a model to which all tokens are equally likely, by its name in a chart."""
+    """The loss of a uniform guess, by its name in a chart."""
     return {f"uniform guess, ln {vocabulary}": math.log(vocabulary)}
 
 
 def _probe(choice: Choice, objective: Objective, config: ModelConfig) -> tuple[tuple[int, ...], ...]:
-    """The fixed text whose attention is watched, what an encoder reads, and what samples continue, or fill in."""
+    """Tokens of the probe, of its source, and of the prompt that samples continue, or whose masks they fill."""
     encode = objective.tokenizer.encode
     if isinstance(objective, TextObjective):
         held_out = from_a_paragraph(objective.corpus.split()[1], config.context_length)
-        words = held_out[:16].rsplit(maxsplit=1) or [held_out[:16]]  # the last may be cut in two
+        words = held_out[:16].rsplit(maxsplit=1) or [held_out[:16]]  # the last word may be cut
         return tuple(encode(held_out[: min(config.context_length, 32)])), (), tuple(encode(words[0]))
     source, target = (tuple(encode(text)) for text in PROBES[choice.learn])
     if config.architecture == "decoder-only":
@@ -122,7 +121,7 @@ def _probe(choice: Choice, objective: Objective, config: ModelConfig) -> tuple[t
 
 
 def from_a_paragraph(text: str, least: int) -> str:
-    """A text from its second paragraph on, else its second line, if that leaves `least` characters; else all of it."""
+    """A text from its second paragraph on, or its second line, if that leaves `least` characters; else all of it."""
     for end in ("\n\n", "\n"):
         rest = text.partition(end)[2].lstrip()
         if len(rest) >= least:
@@ -131,7 +130,7 @@ def from_a_paragraph(text: str, least: int) -> str:
 
 
 def excerpt(text: str, most: int) -> str:
-    """At most `most` characters of a text, from a paragraph on and up to the end of a word."""
+    """At most `most` characters of a text, from the start of a paragraph to the end of a word."""
     piece = from_a_paragraph(text, most)
     if len(piece) <= most:
         return piece

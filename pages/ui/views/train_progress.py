@@ -25,11 +25,11 @@ from transformer.training.snapshots import Snapshot
 from transformer.training.training_job import ENDED, TrainingJob
 
 LOOK_EVERY = 1.0
-"""Seconds between two looks at a training that runs."""
+"""Seconds between two updates of a running training."""
 SAMPLE_HEIGHT = 173
-"""Pixels of seven lines: what there is more of is scrolled to."""
+"""Height of seven lines, in pixels; more is scrolled."""
 NEWEST = "newest"
-"""At the right end of the slider, which then stands still while snapshots are added."""
+"""The label of the slider's right end, which stays where it is while snapshots are added."""
 STATES = {
     "waiting": "Waiting for a place on the server",
     "running": "Training",
@@ -41,7 +41,7 @@ STATES = {
 
 
 def watch() -> None:
-    """The training, looked at again and again while it runs, without the page."""
+    """Draw the training, in a fragment that runs again by itself while the training runs."""
     interval = LOOK_EVERY if training.is_under_way() else None
     st.fragment(_watch, run_every=interval)()
 
@@ -49,13 +49,13 @@ def watch() -> None:
 def _watch() -> None:
     own = training.training_record()
     job = own.job
-    if job is None:  # left by a button in here, which runs this part of the page alone
+    if job is None:  # a button of this fragment has discarded it, and ran the fragment alone
         st.rerun()
     ended = job.state in ENDED
     if ended and st.session_state.get("training_seen_to_end") != id(job):
         st.session_state["training_seen_to_end"] = id(job)
         training.store_result()
-        st.rerun()  # the list of models has one more, and the fragment needn't run any longer
+        st.rerun()  # the list of models has one more, and the fragment can stop
     snapshots = list(job.progress.snapshots)
     chosen = _chosen(snapshots)
     settings, losses, attention = side_by_side("train", 3)
@@ -103,7 +103,7 @@ def _progress(job: TrainingJob) -> None:
 
 
 def _times(job: TrainingJob) -> str:
-    """How long it has taken, and how much longer it will take at the speed it has: told anew at each look."""
+    """The time so far, and an estimate of the rest at the present speed, in words."""
     minutes, seconds = divmod(round(job.progress.seconds), 60)
     so_far = f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
     if job.state == "running" and job.progress.seconds_left:
@@ -176,7 +176,7 @@ def _open(name: str, page: str) -> None:
 
 
 def _chosen(snapshots: list[Snapshot]) -> Snapshot | None:
-    """The snapshot that the slider stands at: the newest until the visitor goes back."""
+    """The snapshot of the slider; the newest unless the visitor has gone back."""
     if not snapshots:
         return None
     steps = [snapshot.step for snapshot in snapshots]
@@ -241,7 +241,7 @@ def _losses(job: TrainingJob) -> pd.DataFrame:
 
 
 def _weights(kind: str, patterns: np.ndarray) -> pd.DataFrame:
-    """A row for each weight of (layer, head, query, key)."""
+    """A table with a row per weight. patterns: (layer, head, query, key)."""
     indices = zip(("layer", "head", "query", "key"), np.indices(patterns.shape), strict=True)
     return pd.DataFrame(
         {

@@ -44,7 +44,7 @@ export async function ablation(live, question, { position: asked = null, token: 
   const has = { loss: [], logit: [], with: [], without: [], divergence: [] };
   for (const [at, part] of parts.entries()) {
     const code = codeOf("scale", { ...part, factor: 0 });
-    const isAblated = inForce.includes(code); // then the model that has it back is what it is compared with
+    const isAblated = inForce.includes(code); // it is compared with the model that has the part back
     const withIt = isAblated ? await predicted(codes.filter((_, other) => inForce[other] !== code)) : plain;
     const without = isAblated ? plain : await predicted([...codes, code]);
     const [log, other] = [withIt, without].map(({ logits }) => {

@@ -1,5 +1,4 @@
-// Answers what instruments ask of a model, as the routes of transformer/api do: by the same paths, from the same parameters,
-// in the same form.
+// Answers an instrument's questions about a model as the routes of transformer/api do: same paths, same parameters, same form.
 
 import { ApiError, wrong } from "../api_error.js";
 import { logSumExp } from "../arithmetic.js";
@@ -23,7 +22,7 @@ const ANSWERS = { tensors, overview, outline, lens, attribution, checks, masked,
 const OF_TEXTS = { generate, scores, rows }; // which may be longer than the context
 
 /**
- * A recording, or what JSON can hold; of a stream nothing, as its events are told. Rejects with an ApiError for what can't be.
+ * A recording, or a value for JSON; nothing for a stream, whose events are told. Rejects with an ApiError for an invalid question.
  *
  * @param {LiveModel} model
  * @param {string} path

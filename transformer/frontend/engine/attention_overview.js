@@ -1,5 +1,5 @@
-// All heads of an attention at a glance, as transformer/inference/attention_outline.py has them: each head's weights in a few
-// cells of a byte, and what it does more or less.
+// All heads of an attention at a glance, like transformer/inference/attention_outline.py: each head's weights in a few cells of a
+// byte, and its measures.
 
 import { wrong } from "../api_error.js";
 import { HIDDEN } from "../colours.js";
@@ -41,7 +41,7 @@ export async function overview(live, question, { kind: asked }, rest) {
   };
 }
 
-/** What a causal mask leaves, row by row. @param {Tensor} whole */
+/** The cells that a causal mask leaves, row by row. @param {Tensor} whole */
 function belowDiagonal({ shape, data: cells }) {
   const [[layers, heads, side], data] = [shape, /** @type {Uint8Array} */ (cells)];
   const found = new Uint8Array((layers * heads * side * (side + 1)) / 2);
@@ -57,7 +57,7 @@ function belowDiagonal({ shape, data: cells }) {
 }
 
 /**
- * The largest weight of each block as a byte from 0 to 254, HIDDEN where the mask hides all of it.
+ * The largest weight of each block as a byte from 0 to 254; HIDDEN where the mask hides the whole block.
  *
  * @param {{ shape: number[], data: ArrayLike<number> }} pattern (head, query, key)
  * @param {ArrayLike<number>} mask (query, key), 0 where hidden
@@ -81,25 +81,25 @@ export function pooled({ shape, data }, mask) {
   return { shape: [heads, rows, columns], data: bytes };
 }
 
-/** The block that each place along a dimension is in. */
+/** The block of each index of a dimension. */
 export function blocks(length, count) {
   return Array.from({ length }, (_, at) => Math.floor(((at + 1) * count - 1) / length));
 }
 
-/** To the nearest whole number, halves to an even one, as NumPy rounds. */
+/** Round to the nearest whole number, halves to an even one, like NumPy. */
 export function toEven(value) {
   const rounded = Math.round(value);
   return rounded - value === 0.5 && rounded % 2 ? rounded - 1 : rounded;
 }
 
-/** What `head_measures` in head_measures.py measures, head after head. tokens: null where queries and keys are of different texts. */
+/** The measures of `head_measures` in head_measures.py, head after head. tokens: null if queries and keys belong to different texts. */
 function headMeasures({ shape, data }, mask, tokens, labels, names) {
   const [heads, queries, keys] = shape;
   const sees = (query, key) => mask[query * keys + key] !== 0;
   let looksAhead = false;
   for (let query = 0; query < queries; query++) for (let key = query + 1; key < keys; key++) looksAhead ||= sees(query, key);
   const isSame = (query, key) => tokens[query] === tokens[key] && query !== key && (looksAhead || key < query);
-  /** @type {Record<string, (query: number, key: number) => boolean>} which keys each query would look at */
+  /** @type {Record<string, (query: number, key: number) => boolean>} a measure's targets: which keys count for a query */
   const targets = tokens ? {
     previous: (query, key) => key === query - 1,
     next: (query, key) => key === query + 1,
@@ -114,7 +114,7 @@ function headMeasures({ shape, data }, mask, tokens, labels, names) {
   const on = Object.fromEntries(Object.entries(targets).map(([name, isTarget]) => [name, weightOn(isTarget)]));
   return Array.from({ length: heads }, (_, head) => names.map((name) => (name === "spread" ? spread(head) : (on[name]?.(head) ?? NaN)))).flat();
 
-  /** The mean weight on targets that can be seen, over the queries that have any in the text. */
+  /** The mean weight on visible targets, over the queries that have one. */
   function weightOn(isTarget) {
     const cells = [];
     let having = 0;
@@ -130,7 +130,7 @@ function headMeasures({ shape, data }, mask, tokens, labels, names) {
     return (head) => Math.min(1, Math.max(0, cells.reduce((sum, cell) => sum + data[head * queries * keys + cell], 0) / having));
   }
 
-  /** The mean entropy of the queries that see several keys, in shares of the largest there could be. */
+  /** The mean entropy of queries that see several keys, relative to the largest possible one. */
   function spread(head) {
     let [sum, several] = [0, 0];
     for (let query = 0; query < queries; query++) {

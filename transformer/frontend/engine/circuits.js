@@ -1,5 +1,5 @@
-// QK and OV circuits, as transformer/inference/circuits.py has them: what one head's weights do with every pair of tokens.
-// Weights alone, without a text. Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
+// QK and OV circuits, like transformer/inference/circuits.py: what one head's weights do with every pair of tokens, without a
+// text. Source: Elhage et al. 2021, "A mathematical framework for transformer circuits".
 
 import { wrong } from "../api_error.js";
 import { dotProducts, momentsOf } from "../arithmetic.js";
@@ -8,12 +8,12 @@ import { ids, whole } from "./questions.js";
 /** @import { LiveModel, Rest } from "./live_model.js" */
 /** @import { Recording } from "../recording.js" */
 
-const MOST_TOKENS = 256; // whose pairs a circuit is shown for, on either side
+const MOST_TOKENS = 256; // rows and columns of a circuit
 const LABELLED_VOCABULARY = 512;
 
 /** @typedef {{ rows: number, columns: number, data: ArrayLike<number> & { [at: number]: number } }} Matrix row-major */
 
-/** The two factors of a head's circuit, of all tokens or the strongest of very many. @param {LiveModel} live @param {Record<string, any>} values @param {Rest} rest @returns {Promise<Recording>} */
+/** The two factors of a head's circuit, over all tokens or the strongest of very many. @param {LiveModel} live @param {Record<string, any>} values @param {Rest} rest @returns {Promise<Recording>} */
 export async function circuit(live, { kind, attention, head: asked, tokens = null }, rest) {
   const { config, about } = live;
   if (!about.circuits[attention]?.includes(kind)) throw wrong("attention", `this model has no ${kind} circuit in “${String(attention).slice(0, 60)}”`);
@@ -25,7 +25,7 @@ export async function circuit(live, { kind, attention, head: asked, tokens = nul
   const [rows, columns] = [[left, right], [right, left]].map(([own, other]) => strongest(own, other, read));
   const [chosenLeft, chosenRight] = [chosen(left, rows), chosen(right, columns)];
   await rest();
-  const through = dots(transposed(leaves), transposed(enters)); // all of the circuit in one matrix
+  const through = dots(transposed(leaves), transposed(enters)); // the whole circuit as one matrix
   const full = dots(dots(chosen(first, rows), through), chosen(last, columns));
   const product = dots(chosenLeft, chosenRight);
   let [deviation, magnitude] = [0, 0];
@@ -45,7 +45,7 @@ export async function circuit(live, { kind, attention, head: asked, tokens = nul
   };
 }
 
-/** How well the query of one token fits the key of another, at one position, where rotations turn nothing. @param {LiveModel} live @param {string} attention @param {number} head */
+/** QK: how well one token's query fits another's key, both at one position, where rotations have no effect. @param {LiveModel} live @param {string} attention @param {number} head */
 function qk(live, attention, head) {
   const [q, k] = ["q", "k"].map((name) => read(live, `${attention}.hook_${name}`, head));
   const rotation = live.model.equations.find(({ name }) => name === `${attention}.hook_rot_q`);
@@ -53,7 +53,7 @@ function qk(live, attention, head) {
   return { first: q.table, enters: scaled(q.matrix, factor), leaves: k.matrix, last: k.table };
 }
 
-/** What a head that looks at one token says for each next token. @param {LiveModel} live @param {string} attention @param {number} head */
+/** OV: what attending to a token adds to the logit of each next token. @param {LiveModel} live @param {string} attention @param {number} head */
 function ov(live, attention, head) {
   const { config, about: { norms } } = live;
   const value = read(live, `${attention}.hook_v`, head);
@@ -67,7 +67,7 @@ function ov(live, attention, head) {
   return { first: value.table, enters: value.matrix, leaves, last: table(live, "unembed.weight") };
 }
 
-/** The table of embeddings, and the matrix that a head reads them with: norms and a scale are part of it. @param {LiveModel} live @param {string} name @param {number} head */
+/** The embedding table, and the matrix by which a head reads it, norms and scale included. @param {LiveModel} live @param {string} name @param {number} head */
 function read(live, name, head) {
   const { config, about: { norms }, model: { equations } } = live;
   const equation = equations.find((each) => each.name === name);
@@ -94,7 +94,7 @@ function table(live, name) {
   return { rows: data.length / live.config.d_model, columns: live.config.d_model, data };
 }
 
-/** The tokens whose rows of the circuit are the longest, in the order of the vocabulary; among them those that are read. */
+/** The tokens with the longest rows of the circuit, and those of the text, in the order of the vocabulary. */
 function strongest(own, other, among) {
   if (own.rows <= MOST_TOKENS) return Array.from({ length: own.rows }, (_, token) => token);
   const gram = dots(transposed(other), transposed(other)); // |row i|² = l_i · (RᵀR) · l_i
@@ -132,7 +132,7 @@ function gained({ rows, columns, data }, gain) {
   return { rows, columns, data: Float64Array.from(data, (value, at) => value * gain[at % columns]) };
 }
 
-/** Rows without their mean, which a layer norm takes away. @param {import("./model.js").Config} config @param {Matrix} matrix @returns {Matrix} */
+/** Rows minus their mean, as a layer norm subtracts it. @param {import("./model.js").Config} config @param {Matrix} matrix @returns {Matrix} */
 function centred(config, matrix) {
   if (config.norm_kind === "rms") return matrix;
   const { rows, columns, data } = matrix;

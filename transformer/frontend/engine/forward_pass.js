@@ -1,5 +1,5 @@
-// Computes a forward pass by walking the table of equations: every tensor from those before it. There is no batch.
-// With a cache, a pass computes the newest positions alone: of earlier ones, keys and values are all that is read.
+// Computes a forward pass by walking the table of equations: every tensor from those before it, without a batch. With a
+// cache, a pass computes the newest positions alone, as it reads only keys and values of earlier ones.
 
 import { headWidth, isCausal, keyHeads } from "../attention_config.js";
 import { countOf, stridesOf } from "../recording.js";
@@ -15,43 +15,43 @@ import { loopsOf, sumProducts } from "./products.js";
  * @typedef {import("./model.js").Operand} Operand
  * @typedef {import("./model.js").Tensor} Tensor
  *
- * @typedef {object} Step what an operation is given to compute the tensor of one equation
+ * @typedef {object} Step what an operation computes an equation's tensor from
  * @property {Equation} equation
  * @property {Config} config
- * @property {Floats} out the result, every number of which is to be set
+ * @property {Floats} out the result; an operation sets every number of it
  * @property {number} width of its last dimension
  * @property {number} start the position of its first row
- * @property {number} rows how many positions it has
- * @property {() => number[]} ids what a table is looked up by: tokens, or segments, of those positions
- * @property {number[]} keyIds the tokens that stand at its keys
- * @property {(role: string, into?: Floats) => Floats} read what stands in a role, added together; into: where to put it
- * @property {() => void} multiply puts the sums of products of `x` and `weight`
+ * @property {number} rows number of positions
+ * @property {() => number[]} ids indices into a table: tokens, or segments, of those positions
+ * @property {number[]} keyIds the tokens at its keys
+ * @property {(role: string, into?: Floats) => Floats} read the sum of a role's operands; into: where to put it
+ * @property {() => void} multiply sets the result to the product of `x` and `weight`
  *
- * @typedef {object} Room where the tensor of an equation is put, and what is the same in every pass with as many rows and keys
+ * @typedef {object} Room an equation's tensor, and what stays the same in every pass with as many rows and keys
  * @property {number} rows
  * @property {number} keys
  * @property {boolean} isKeyed whether it depends on the keys' number
- * @property {Floats} numbers with room for more keys, if these have grown
+ * @property {Floats} numbers with room for more keys
  * @property {Tensor} tensor
  * @property {number} width of its last dimension
  * @property {Map<number, import("./products.js").Loops>} loops through factors, by the keys' number
- * @property {Map<string, Floats>} weights by the role that they stand in
+ * @property {Map<string, Floats>} weights by role
  *
  * @typedef {object} Cache
  * @property {number} length how many positions have been computed
- * @property {Map<string, Tensor>} tensors of all of them, with room for the context's; and what depends on the source alone
- * @property {Map<number, Map<string, Room>>} rooms by how many positions a pass computes, and by equation: the next one of as many
- *   puts its tensors where those of the last were
+ * @property {Map<string, Tensor>} tensors of all positions, with room for a whole context; and those that depend on the source alone
+ * @property {Map<number, Map<string, Room>>} rooms by the number of positions that a pass computes, and by equation: the next pass of
+ *   as many overwrites them
  *
  * @typedef {object} Text
- * @property {ArrayLike<number>} tokens all of them, those that are cached among them
+ * @property {ArrayLike<number>} tokens the cached ones included
  * @property {ArrayLike<number>} [source] what an encoder–decoder's encoder reads
- * @property {number[] | null} [segments] of each token, where separators don't say it
+ * @property {number[] | null} [segments] of each token, if separators don't tell
  */
 
-const GROUPED = new Set(["kv_head member", "pair side", "side pair"]); // two dimensions of an equation, one of the tensor
+const GROUPED = new Set(["kv_head member", "pair side", "side pair"]); // two dimensions of an equation that are one of the tensor
 
-/** Nothing, so far. rooms: those of a cache whose tensors nobody reads any more. @param {Cache["rooms"]} [rooms] @returns {Cache} */
+/** An empty cache. rooms: of a cache whose tensors nobody reads any more. @param {Cache["rooms"]} [rooms] @returns {Cache} */
 export function emptyCache(rooms = new Map()) {
   return { length: 0, tensors: new Map(), rooms };
 }
@@ -79,7 +79,7 @@ export function forwardPass(model, text, options = {}) {
   }
 }
 
-/** The same tensor by tensor, for who does something else in between. @type {(...given: Parameters<typeof forwardPass>) => Generator<void, Map<string, Tensor>>} */
+/** The same tensor by tensor, so that callers can do something else in between. @type {(...given: Parameters<typeof forwardPass>) => Generator<void, Map<string, Tensor>>} */
 export function* passInSteps(model, text, { cache = emptyCache(), wanted = null, atLast = new Set(), hooks = null, begin = 0 } = {}) {
   checkText(model, text, cache);
   const pass = new Pass(model, text, cache, { atLast });
@@ -97,8 +97,8 @@ export function* passInSteps(model, text, { cache = emptyCache(), wanted = null,
 }
 
 /**
- * What an equation gives, in double precision, from tensors of a pass that is over; of a text, or of some of its positions, if all
- * that it reads is cut to these.
+ * An equation's result in double precision, from the tensors of a finished pass: over a whole text, or over some positions if all
+ * its operands are cut to these.
  *
  * @param {Model} model
  * @param {Text} text
@@ -147,7 +147,7 @@ class Pass {
     /** @type {Map<string, Tensor>} */
     this.tensors = new Map();
     const { config } = model;
-    /** @type {Record<string, number>} of the dimensions that are the same in every pass */
+    /** @type {Record<string, number>} sizes that are the same in every pass */
     this.sizes = {
       head: config.n_heads,
       kv_head: keyHeads(config),
@@ -189,7 +189,7 @@ class Pass {
     return tensor;
   }
 
-  /** Where an equation's tensor is put. @param {Equation} equation @param {number} rows @param {number} keys @returns {Room} */
+  /** The room for an equation's tensor. @param {Equation} equation @param {number} rows @param {number} keys @returns {Room} */
   room(equation, rows, keys) {
     const { name, dims } = equation;
     const { rooms } = this;
@@ -219,7 +219,7 @@ class Pass {
     return loopsOf({ x: this.axes(x[0], true), w: this.axes(weight[0], true), bias: bias ? this.axes(bias[0], true) : [], out });
   }
 
-  /** Hand a tensor on to later equations, and to later passes. @param {Equation} equation @param {Tensor} tensor */
+  /** Store a tensor for later equations and later passes. @param {Equation} equation @param {Tensor} tensor */
   keep(equation, tensor) {
     const { name } = equation;
     const { tensors } = this.cache;
@@ -241,7 +241,7 @@ class Pass {
   }
 
   /**
-   * What stands in a role; of several matrices in one the part that is read, of a table of positions the rows of this pass.
+   * A role's operand: of a matrix that holds several, the part that is read; of a table of positions, the rows of this pass.
    *
    * @param {Equation} equation
    * @param {string} role
@@ -261,7 +261,7 @@ class Pass {
     return sum;
   }
 
-  /** What is read of an operand. @param {Operand} operand @param {number} start @param {number} rows */
+  /** The part of an operand that is read. @param {Operand} operand @param {number} start @param {number} rows */
   part(operand, start, rows) {
     const { shape, data } = this.tensor(operand);
     const { cells: [first], shift = 0 } = operand;
@@ -273,7 +273,7 @@ class Pass {
   }
 
   /**
-   * An operand's axes, called as the result's dimensions whose place they share, or "Σ …" where all of one is read.
+   * An operand's axes, named after the result's dimensions that index them, or "Σ …" where a whole dimension is read.
    *
    * @param {Operand} operand
    * @param {boolean} [isOpen] whether those that are read at one place are left out
@@ -284,7 +284,7 @@ class Pass {
     return isOpen ? axes.filter((_, axis) => typeof operand.cells[axis] !== "number") : axes;
   }
 
-  /** The shape of a tensor in the dimensions that it is read by. @param {Operand} operand */
+  /** A tensor's shape in the dimensions by which an operand reads it. @param {Operand} operand */
   viewed(operand) {
     const { shape } = this.tensor(operand);
     const { dims } = operand;
@@ -304,13 +304,13 @@ function isOfPositions({ name }) {
   return name.endsWith("pos_embed.weight");
 }
 
-/** Which segment each token is in: after how many separators. @param {ArrayLike<number>} tokens @param {Config} config */
+/** Each token's segment: the number of separators before it. @param {ArrayLike<number>} tokens @param {Config} config */
 function segmentsOf(tokens, { n_segments: count = 0, separator_token_id: separator = null }) {
   let before = 0;
   return Array.from(tokens, (token) => Math.min(count - 1, token === separator ? before++ : before));
 }
 
-/** A tensor's shape in the registry's dimensions: heads and their dimensions are counted, not grouped. */
+/** A tensor's shape in the registry's dimensions, in which groups and pairs are one dimension. */
 function merged(dims, sizes) {
   const second = dims.findIndex((dim, axis) => GROUPED.has(`${dims[axis - 1]} ${dim}`));
   return second < 0 ? sizes : [...sizes.slice(0, second - 1), sizes[second - 1] * sizes[second], ...sizes.slice(second + 1)];

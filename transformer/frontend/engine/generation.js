@@ -1,5 +1,5 @@
 // Continues a text, token by token, as transformer/inference/generation.py does: keys and values of earlier tokens are cached;
-// past the context the window moves by a quarter of it at a time, and what is cached begins anew.
+// past the context the window moves by a quarter of it at a time, with an empty cache.
 
 import { isCausal } from "../attention_config.js";
 import { tokenAt } from "../generation/sampling.js";
@@ -13,11 +13,11 @@ import { randomPoint } from "./random_points.js";
  * @typedef {import("./interventions.js").Hooks} Hooks
  * @typedef {import("./model.js").Model} Model
  * @typedef {import("./model.js").Tensor} Tensor
- * @typedef {{ temperature: number, top_k?: number, top_p?: number, seed?: number | bigint | null }} Settings without a seed, texts differ each time
+ * @typedef {{ temperature: number, top_k?: number, top_p?: number, seed?: number | bigint | null }} Settings without a seed, each text is different
  * @typedef {{ token: number, position: number, point: number, logits: import("./model.js").Floats, tensors: Map<string, Tensor> }} Written
  */
 
-/** A text that a model writes. */
+/** The state of a text that is being generated. */
 export class DecodeState {
   /**
    * @param {Model} model
@@ -39,10 +39,10 @@ export class DecodeState {
     this.atLast = hooks?.at.size ? undefined : readAtLast(this.wanted, model.equations);
     /** @type {Cache} */
     this.cache = emptyCache();
-    this.begin = 0; // of the window that is cached
+    this.begin = 0; // first position of the cached window
   }
 
-  /** Computes what follows, and draws the next token. @returns {Written} */
+  /** Computes the next logits, and draws a token. @returns {Written} */
   step() {
     const begin = windowStart(this.tokens.length, this.model.config.context_length);
     if (this.hooks?.looksAhead) this.cache = emptyCache();
@@ -59,7 +59,7 @@ export class DecodeState {
   }
 }
 
-/** The random number that decides a position's token; greedy writing needs none. @param {number} position @param {Settings} settings */
+/** The random number that selects a position's token; greedy decoding needs none. @param {number} position @param {Settings} settings */
 export function pointAt(position, { temperature, seed = null }) {
   if (temperature === 0) return 0;
   return seed === null ? Math.random() : randomPoint(seed, position);

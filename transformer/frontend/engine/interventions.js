@@ -1,5 +1,5 @@
-// Interventions in a pass: what each of their codes changes in its tensors (transformer/inference/interventions.py). A tensor is
-// changed once it is computed, and later ones read what is left. Positions count from the start of the text.
+// Applies interventions to a pass, by their codes (transformer/inference/interventions.py). A tensor is changed as soon as it is
+// computed, before others read it. Positions count from the start of the text.
 
 import { scoreDivisor } from "../attention_config.js";
 import { check, pointsWithout } from "../intervention_checks.js";
@@ -12,13 +12,13 @@ import { neededFor } from "./model.js";
 /**
  * @typedef {import("./model.js").Model} Model
  * @typedef {import("./model.js").Tensor} Tensor
- * @typedef {{ start: number, tensors: Map<string, Tensor> }} Place where the tensor's first row is in its text, and the pass so far
+ * @typedef {{ start: number, tensors: Map<string, Tensor> }} Place start: position of the tensor's first row in the text; tensors: the pass so far
  * @typedef {(tensor: Tensor, place: Place) => void} Hook changes a tensor
  * @typedef {(name: string, hook: Hook) => void} Put
  *
  * @typedef {object} Hooks
- * @property {Map<string, Hook[]>} at by the tensor that is changed
- * @property {boolean} looksAhead whether a position depends on later ones, so that no keys and values can be cached
+ * @property {Map<string, Hook[]>} at by the name of the tensor
+ * @property {boolean} looksAhead whether positions depend on later ones, so that keys and values can't be cached
  */
 
 /**
@@ -42,22 +42,22 @@ export function hooksOf(model, codes) {
   return { at, looksAhead: interventions.some(looksAhead) };
 }
 
-/** A pass without a rule. @param {Model} model @param {Record<string, any>} values @param {Put} put */
+/** Leave out a rule. @param {Model} model @param {Record<string, any>} values @param {Put} put */
 function takeAway(model, values, put) {
   const points = new Set(pointsWithout(model, values));
   for (const equation of model.equations) if (points.has(equation.name)) put(equation.name, WITHOUT[values.rule](model, equation));
 }
 
-/** A weight that is set by hand. @param {Record<string, any>} values @returns {Hook} */
+/** Set a weight by hand. @param {Record<string, any>} values @returns {Hook} */
 function weightSet({ point, head, query, key, weight, renormalised }) {
   return ({ shape: [, queries, keys], data }, { start }) => {
     const row = query - start;
-    const firstKey = /^encoder\.|\.cross_attn\./.test(point) ? 0 : start + queries - keys; // those before may be cached
+    const firstKey = /^encoder\.|\.cross_attn\./.test(point) ? 0 : start + queries - keys; // earlier keys may be cached
     if (row >= 0 && row < queries) setWeight(data.subarray((head * queries + row) * keys).subarray(0, keys), key - firstKey, weight, renormalised);
   };
 }
 
-/** By a rule: what a tensor becomes without it. */
+/** What a tensor becomes without each rule. */
 const WITHOUT = {
   mask: () => showToAll,
   later: () => ({ shape: [queries, keys], data }) => {
@@ -66,13 +66,13 @@ const WITHOUT = {
   windows: () => showToAll,
   scale: ({ config }) => ({ data }) => data.forEach((value, at) => (data[at] = value * scoreDivisor(config))),
   positions: (_, { operation, operands }) => ({ data }, { tensors }) => {
-    if (operation === "rotate") data.set(tensors.get(operands.x[0].name).data); // as they were before they were turned
+    if (operation === "rotate") data.set(tensors.get(operands.x[0].name).data); // as before the rotation
     else data.fill(0);
   },
   norm: () => ({ data }) => data.fill(1),
 };
 
-/** Every query sees every key; a key that none of them saw is padding, and stays hidden. @param {Tensor} mask */
+/** Show every key to every query; a key that no query saw is padding, and stays hidden. @param {Tensor} mask */
 function showToAll({ shape: [queries, keys], data }) {
   for (let key = 0; key < keys; key++) {
     let isSeen = 0;
@@ -81,7 +81,7 @@ function showToAll({ shape: [queries, keys], data }) {
   }
 }
 
-/** Changes the rows of a point, of a head or a position of it: each value becomes what the kind's formula says. */
+/** Change a point, or one head or position of it: each value becomes what the kind's formula says. */
 function changeRows(model, kind, values, put) {
   const { point, head, position } = values;
   const there = (text) => recorded(model, point, otherText(values, KINDS[kind].texts[text]));
@@ -93,7 +93,7 @@ function changeRows(model, kind, values, put) {
     },
     "same position": (text) => {
       const { data } = there(text);
-      return (value, { at, row, position: own }) => data[own * row + at] ?? value; // where the other text has ended
+      return (value, { at, row, position: own }) => data[own * row + at] ?? value; // where the other text is shorter
     },
     "last position": (text) => {
       const { data, shape: [rows] } = there(text);
@@ -118,7 +118,7 @@ function changeRows(model, kind, values, put) {
     put(point, change);
     return;
   }
-  let added = null; // by the heads to what attention gives, which is their sum
+  let added = null; // how the change moves the sum over heads, which is attention's output
   put(point, (tensor, place) => {
     const before = sumOfHeads(tensor);
     change(tensor, place);
@@ -136,7 +136,7 @@ function sumOfHeads({ shape: [rows, heads, width], data }) {
   return sums;
 }
 
-/** A point's tensor on another text, which nothing intervenes in. */
+/** A point's tensor on another text, without interventions. */
 function recorded(model, point, text) {
   return forwardPass(model, text, { wanted: neededFor([point], model.equations) }).get(point);
 }

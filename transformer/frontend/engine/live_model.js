@@ -1,5 +1,5 @@
-// A model that answers questions in the browser: its weights, and what transformer/frontend/live_model.py says of it. And
-// the passes that were computed last, which several questions are about.
+// A model that answers questions in the browser: its weights, what transformer/frontend/live_model.py says of it, and the
+// latest passes, which several questions share.
 
 import { ApiError, wrong } from "../api_error.js";
 import { countOf } from "../recording.js";
@@ -29,14 +29,14 @@ import { mostNewWords, withNames } from "./new_words.js";
  * @property {{ before: boolean, added: boolean, last: boolean }} norms
  * @property {{ title: string, task: string, start_tokens: number[], stop_tokens: number[], mask_token_id: number | null }} card
  *
- * @typedef {() => Promise<void>} Rest lets others have their turn; ends what nobody waits for any more
+ * @typedef {() => Promise<void>} Rest yields to other work, and throws if nobody waits any more
  */
 
-const MOST_WEIGHTS = 60_000_000; // bytes of a model's file: in memory a number takes twice as many
+const MOST_WEIGHTS = 60_000_000; // bytes of a model's file; numbers take twice as many in memory
 const MOST_OF_PASS = 256_000_000; // bytes of a pass
 const KEPT = 2; // passes
 
-/** What ends the work on a question that nobody waits for any more. */
+/** Ends the work on a question that nobody waits for any more. */
 export class Abandoned extends Error {}
 
 export class LiveModel {
@@ -54,7 +54,7 @@ export class LiveModel {
     /** @type {Map<string, Promise<Map<string, Tensor>>>} */
     this.passes = new Map();
     /** @type {Map<string, number[]>} */
-    this.statistics = new Map(); // of weights, by name, once they were asked for
+    this.statistics = new Map(); // of weights, by name
   }
 
   get config() {
@@ -77,7 +77,7 @@ export class LiveModel {
     return Array.from(tokens, (token) => this.label(token));
   }
 
-  /** What tokens are called, by their number. @param {Iterable<number>} tokens */
+  /** Names of tokens by id. @param {Iterable<number>} tokens */
   kindsOf(tokens) {
     const named = [...new Set(tokens)].filter((token) => this.about.kinds[token]);
     return Object.fromEntries(named.map((token) => [token, this.about.kinds[token]]));
@@ -106,7 +106,7 @@ export class LiveModel {
         return await this.known(question, rest);
       } catch (error) {
         if (!(error instanceof Abandoned)) throw error;
-        await rest(); // it was somebody else who doesn't wait any more, unless this ends, too
+        await rest(); // the question that began the pass was given up; go on unless this one was, too
       }
     }
   }
@@ -115,7 +115,7 @@ export class LiveModel {
     const { key } = question;
     const known = this.passes.get(key) ?? this.compute(question, rest);
     this.passes.delete(key);
-    this.passes.set(key, known); // the last in order is the last that was used
+    this.passes.set(key, known); // the last entry is the last used
     known.catch(() => this.passes.delete(key));
     if (this.passes.size > KEPT) this.passes.delete(this.passes.keys().next().value);
     return known;
@@ -129,7 +129,7 @@ export class LiveModel {
     return inTurns(passInSteps(this.model, { tokens, source }, { hooks, begin }), rest);
   }
 
-  /** A weight in the dimensions that equations read it by. @param {Entry} entry @returns {Tensor} */
+  /** A weight in the dimensions by which equations read it. @param {Entry} entry @returns {Tensor} */
   weight({ name, sizes }) {
     return { shape: sizes, data: this.model.weights.get(name).data };
   }
@@ -140,7 +140,7 @@ export class LiveModel {
   }
 }
 
-/** What a generator returns, others having their turn between its steps. @template T @param {Generator<void, T>} steps @param {Rest} rest @returns {Promise<T>} */
+/** What a generator returns; yields to other work between its steps. @template T @param {Generator<void, T>} steps @param {Rest} rest @returns {Promise<T>} */
 export async function inTurns(steps, rest) {
   for (;;) {
     const { done, value } = steps.next();

@@ -17,12 +17,12 @@ export class AttentionBars {
     });
   }
 
-  /** count: tokens seen; look: as `lookOf` gives it; where: "in layer 2, head 3"; placeholder: what is said while nothing is known; given: what is said instead; more: after it. */
+  /** count: tokens seen; look: as `lookOf` gives it; where: "in layer 2, head 3"; placeholder: shown while nothing is known; given: shown instead; more: added at the end. */
   update(generated, count, look, where, placeholder, given = undefined, more = "") {
-    // Keys end where the query stands, or, in cross-attention, where the source ends.
+    // Keys end at the query or, in cross-attention, at the end of the source.
     const last = look ? look.start + look.weights.length - 1 : count - 1;
-    // From right to left: the columns that find no room are the oldest, and wrap out of sight. A token keeps its column as the
-    // text goes on, so that only those that change hands are laid out anew.
+    // From right to left, so that the oldest columns wrap out of sight where there is no room. A token keeps its column as the
+    // text goes on: only columns that change are laid out anew.
     for (let back = 0; back < COLUMNS; back++) {
       const index = last - back;
       const { column, bar, label } = this.columns[(index + COLUMNS) % COLUMNS];

@@ -1,12 +1,11 @@
 // Encodes branches for the URL as token ids, since different ids can decode to the same text.
 //
-// A text is its tokens' ids with dots between them. Branches are those beside the one on screen, with * between them: parent, place
-// where it parts, and ids, with _ between.
+// A text is its tokens' ids, joined by dots. Branches other than the one on screen are joined by *; each is its parent, the position
+// where it parts, and its ids, joined by _.
 import { Branch, MOST_BRANCHES, common } from "./branch_tree.js";
 
 const LONGEST = 3_000; // characters of all branches
 
-/** The ids of a text. */
 export function idsIn(code) {
   return code && /^\d+(\.\d+)*$/.test(code) ? code.split(".").map(Number) : [];
 }
@@ -15,7 +14,7 @@ export function writtenIn(ids) {
   return ids.join(".");
 }
 
-/** The branches beside the one on screen; empty where there are none, or too many for an address. */
+/** The branches other than the one on screen; empty if there are none, or too many for an address. */
 export function branchesOf({ branches, current }) {
   const order = [current, ...branches.filter((branch) => branch !== current)];
   const codes = order.slice(1).map((branch) => {
@@ -27,7 +26,7 @@ export function branchesOf({ branches, current }) {
   return code.length <= LONGEST ? code : "";
 }
 
-/** Add the branches of an address to a tree, beside the one that is on screen, as far as they can be: of tokens below `vocabulary`. */
+/** Add an address's branches to a tree, without those that have tokens from `vocabulary` on. */
 export function branchesIn(code, tree, vocabulary) {
   const order = [tree.current];
   for (const part of code.split("*")) {

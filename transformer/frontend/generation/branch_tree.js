@@ -1,7 +1,6 @@
 // The tree of texts generated from one prompt, and its storage across reloads. Independent of the DOM.
 //
-// A token's flag is "w" for one that was drawn, "h" for one that was chosen by hand, and "u" where it isn't known how it came to be
-// there. What else is known of it, the `GeneratedText` adds.
+// A token's flag is "w" if it was drawn, "h" if it was chosen by hand, and "u" if nobody knows. `GeneratedText` adds the rest.
 /** @import { Numbers } from "../recording.js" */
 
 /**
@@ -14,17 +13,17 @@
  * @property {number} [rank]
  * @property {number} [entropy] in nats
  * @property {number | null} [point] the random number
- * @property {SamplingSettings | null} [settings] that it was drawn by
- * @property {number} [windowStart] where the window begins that it was predicted from
- * @property {Numbers | null} [logits] of its position; of a large vocabulary only the top is known
+ * @property {SamplingSettings | null} [settings] that drew it
+ * @property {number} [windowStart] first position of the window that predicted it
+ * @property {Numbers | null} [logits] of its position; null for a large vocabulary, which has `top`
  * @property {{ ids: ArrayLike<number>, logits: Numbers, normaliser: number } | null} [top]
  *
  * @typedef {{ temperature: number, top_k: number, top_p: number, seed: number }} SamplingSettings
  */
 
-export const MOST_BRANCHES = 32; // with one more, the oldest goes that no other has parted from
-const MOST_TREES = 8; // prompts of before whose texts are kept
-const SNIPPET = 24; // tokens of a branch that are shown after it has parted
+export const MOST_BRANCHES = 32; // one more replaces the oldest without children
+const MOST_TREES = 8; // prompts whose texts are kept
+const SNIPPET = 24; // tokens of a branch that are shown from where it parts
 
 export class Branch {
   /** @type {number} */ id;
@@ -33,7 +32,7 @@ export class Branch {
   /** @type {Token[]} */ tokens;
   /** @type {number} */ seen;
 
-  /** begin: how many tokens the prompt has; tokens: what was written, and what is computed ahead; seen: how many were seen. */
+  /** begin: tokens of the prompt; tokens: written, and computed ahead; seen: how many of them are on screen. */
   constructor(id, begin, parent = null, tokens = [], seen = tokens.length) {
     Object.assign(this, { id, begin, parent, tokens, seen });
   }
@@ -42,12 +41,12 @@ export class Branch {
     return this.tokens.slice(0, this.seen);
   }
 
-  /** The position after the last token that was seen. */
+  /** The position after the last token on screen. */
   get length() {
     return this.begin + this.seen;
   }
 
-  /** The position where it parts from its parent: the first that differs, or that one of the two doesn't have. */
+  /** The position where it parts from its parent: the first that differs, or that only one of them has. */
   get at() {
     return this.parent && this.begin + common(this.written, this.parent.written);
   }
@@ -65,7 +64,7 @@ export class Tree {
     return this.branches.find((branch) => branch.id === id);
   }
 
-  /** Begin a branch of the current one, with these tokens, all of them seen but those ahead, and go over to it. */
+  /** Begin a branch of the current one with these tokens, on screen but for those ahead, and switch to it. */
   grow(tokens, ahead = []) {
     this.last += 1;
     this.current = new Branch(this.last, this.begin, this.current, [...tokens, ...ahead], tokens.length);
@@ -73,7 +72,7 @@ export class Tree {
     if (this.branches.length > MOST_BRANCHES) this.forget(this.branches.find((branch) => this.canGo(branch)) ?? this.branches[0]);
   }
 
-  /** Go back to the branch that the current one was begun from, and forget it if nothing was written in it. */
+  /** Return to the branch that the current one was begun from, and forget the current one if nothing was written in it. */
   takeBack() {
     const left = this.current;
     if (!left.parent) return;
@@ -82,7 +81,7 @@ export class Tree {
     if ((!left.seen || isPickedOnly) && this.canGo(left)) this.forget(left);
   }
 
-  /** Have this text on screen: in the branch that has it, or in one of its own where another is there. ids: of its tokens. */
+  /** Switch to the branch that has this text, or begin one. */
   restore(ids) {
     const branch = this.branches.filter(({ written }) => written.length === ids.length && written.every(({ id }, at) => id === ids[at])).at(-1);
     if (branch) this.current = branch;
@@ -103,7 +102,7 @@ export class Tree {
     for (const other of this.branches) if (other.parent === branch) other.parent = null;
   }
 
-  /** What is listed of the branches: [{ id, parent, at, name, tokens, current, text }]. kind(id) → { label, shown }. */
+  /** The branches as they are listed: [{ id, parent, at, name, tokens, current, text }]. kind(id) → { label, shown }. */
   listed(kind) {
     return this.branches.map((branch) => {
       const parts = branch.at === null ? 0 : branch.at - branch.begin;
@@ -114,7 +113,7 @@ export class Tree {
     });
   }
 
-  /** The tree as JSON can hold it: what was seen, and of the tokens how they were drawn. */
+  /** The tree for JSON: what was on screen, and how its tokens were drawn. */
   toJSON() {
     const settings = [];
     const numberOf = (setting) => {
@@ -129,7 +128,7 @@ export class Tree {
     return { begin: this.begin, current: this.current.id, branches, settings: settings.map((setting) => JSON.parse(setting)) };
   }
 
-  /** What `toJSON` gave; another one of no tokens where it is something else. */
+  /** Read what `toJSON` gave; an empty tree for anything else. */
   static from(stored, begin) {
     const tree = new Tree(begin);
     const isTree = stored?.begin === begin && stored.branches?.length && stored.branches.every((branch) => Array.isArray(branch?.tokens) && branch.tokens.every(Array.isArray));
@@ -146,7 +145,7 @@ export class Tree {
   }
 }
 
-/** How many tokens two texts have in common at their beginning. */
+/** How many tokens two texts share at their beginning. */
 export function common(one, other) {
   const most = Math.min(one.length, other.length);
   let shared = 0;
@@ -163,7 +162,7 @@ function nameOf(branch, kind) {
   return `at ${branch.at}: “${kind(here.id).label}” instead of “${kind(there.id).label}”`;
 }
 
-/** The trees of the prompts that a tab had, the newest few; a store keeps them over a reload. */
+/** The trees of a tab's latest prompts; a store keeps them over a reload. */
 export class BranchStore {
   /** @type {Storage | null} */ store;
   /** @type {string} */ key;
@@ -179,11 +178,11 @@ export class BranchStore {
     }
   }
 
-  /** The tree of a prompt, by what tells it apart from others. begin: how many tokens it has. */
+  /** The tree of a prompt, by its key. begin: tokens of the prompt. */
   of(prompt, begin) {
     const chosen = this.trees.get(prompt) ?? Tree.from(this.kept[prompt], begin);
     this.trees.delete(prompt);
-    this.trees.set(prompt, chosen); // the last in order is the last that was used
+    this.trees.set(prompt, chosen); // the last entry is the last used
     for (const [other, tree] of this.trees) if (this.trees.size > MOST_TREES || (tree !== chosen && isEmpty(tree))) this.trees.delete(other);
     return chosen;
   }
@@ -201,7 +200,7 @@ export class BranchStore {
     try {
       this.store?.setItem(this.key, JSON.stringify(this.kept));
     } catch {
-      // A browser that keeps nothing, or has no room for so much: a reload brings back what the address holds.
+      // A browser may store nothing, or have no room; a reload then has what the address holds.
     }
   }
 }

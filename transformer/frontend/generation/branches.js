@@ -13,13 +13,13 @@ export class Branches {
   /** @type {HTMLElement} */ otherText;
   /** @type {{ back: (id: number) => void, compare: (id: number | null) => void }} */ on;
 
-  /** on: { back(id), compare(id) }, id null to compare no more. */
+  /** on: { back(id), compare(id) }; a null id ends the comparison. */
   constructor({ branches, branchList, compared, ownTitle, ownText, otherTitle, otherText }, on) {
     Object.assign(this, { root: branches, list: branchList, compared, ownTitle, ownText, otherTitle, otherText, on });
     this.items = new Map();
   }
 
-  /** branches: as `Tree.listed` gives them; locked: nothing can be returned to now; comparing: the one that is compared, or null. */
+  /** branches: from `Tree.listed`; locked: no branch can be returned to now; comparing: the id of the compared one, or null. */
   show(branches, { locked, comparing }) {
     const hidden = branches.length < 2;
     if (this.root.hidden !== hidden) this.root.hidden = hidden;
@@ -68,7 +68,7 @@ export class Branches {
   }
 }
 
-/** "Branch 2 from token 34 on: 1.52 nats per token": how the model rated what was written from there. */
+/** The model's mean loss on a branch, in words: "Branch 2 from token 34 on: 1.52 nats per token". */
 export function sideTitle(id, first, tokens) {
   const name = `Branch ${id} from token ${first} on`;
   if (!tokens.length) return `${name}: nothing yet`;

@@ -8,7 +8,7 @@ export class Candidates {
   /** @type {HTMLElement} */ title;
   /** @type {HTMLElement} */ hint;
 
-  /** onPick(id): this token is to be written there instead. */
+  /** onPick(id): write this token instead. */
   constructor({ candidates, title, hint }, onPick) {
     Object.assign(this, { title, hint });
     this.rows = Array.from({ length: ROWS }, () => this.makeRow(candidates));
@@ -16,7 +16,7 @@ export class Candidates {
       if (!this.shown) return;
       const { locked, candidates } = this.shown;
       const list = candidates.map(({ id }) => id).join();
-      // The second half of a double click was meant for the list that the first one met.
+      // Ignore the second click of a double click: the list has changed in between.
       if (event.detail <= 1) this.met = list;
       const row = this.rows.findIndex(({ button }) => button.contains(event.target));
       if (row >= 0 && !locked && candidates[row]?.chosen === false && list === this.met) onPick(candidates[row].id);
@@ -36,8 +36,8 @@ export class Candidates {
   }
 
   /**
-   * candidates: [{ id, label, probability, sampled, chosen }]; sampled undefined while it isn't known, 0 for what is cut off.
-   * locked: none can be written now; next: the position is the one after the text, where nothing is replaced.
+   * candidates: [{ id, label, probability, sampled, chosen }]; sampled: undefined until it is known, 0 if cut off.
+   * locked: none can be written now; next: the position is the one after the text.
    */
   update({ title, hint, candidates, locked, next }) {
     this.shown = { candidates, locked };
@@ -46,8 +46,8 @@ export class Candidates {
     this.rows.forEach(({ button, label, model, sampled, value, tick, more }, row) => {
       const candidate = candidates[row];
       button.style.visibility = candidate || !candidates.length ? "" : "hidden"; // a missing row keeps its place
-      button.style.opacity = candidates.length ? "" : "0"; // while none is known yet, a button keeps the focus, too
-      // Not `disabled`: a button that can't be used for a moment would lose the focus to the page.
+      button.style.opacity = candidates.length ? "" : "0"; // a transparent button keeps the focus until candidates are known
+      // Not `disabled`: a disabled button loses the focus.
       attribute(button, "aria-disabled", String(locked || !candidate));
       if (!candidate) return;
       put(label, candidate.label);
@@ -57,7 +57,7 @@ export class Candidates {
       property(sampled, "--share", String(candidate.sampled ?? 0));
       button.classList.toggle("chosen", candidate.chosen);
       button.classList.toggle("cut", candidate.sampled === 0);
-      // The button's name is what can be seen on it, and this after it: whoever speaks to it says what they see.
+      // The accessible name begins with the visible text, for people who use speech input.
       const sampling = candidate.sampled === undefined ? "" : candidate.sampled === 0 ? ", cut off by the sampling" : `, ${percent(candidate.sampled)} as sampled`;
       const words = `from the model${sampling}, id ${candidate.id}${candidate.chosen ? ", written" : ""}`;
       put(more, ` ${words}`);
@@ -65,7 +65,6 @@ export class Candidates {
     });
   }
 
-  /** What is shown, for a picture. */
   get rowsShown() {
     return this.shown?.candidates ?? [];
   }

@@ -19,7 +19,7 @@ export class Controls {
         const value = isList ? this.lists[name][input.selectedIndex]?.[0] : Number(input.value);
         if (isList || (input.value !== "" && this.isWithin(input, value))) set(name, value);
       });
-      // What was typed and can't be had becomes what counts again.
+      // An invalid entry is replaced by the value in force.
       if (input.type === "number") input.addEventListener("change", () => this.shown && (input.value = this.shown[name]));
     }
     this.lists = {};
@@ -53,7 +53,7 @@ export class Controls {
         if (input.selectedIndex !== at) input.selectedIndex = at;
         continue;
       }
-      // A number that is being typed isn't written over.
+      // Don't overwrite a number while it is typed.
       if (Number(input.value) !== value && !(input.type === "number" && input.matches(":focus"))) input.value = value;
       if (this.values[name]) put(this.values[name], WORDS[name]?.[value] ?? value.toFixed(DIGITS[name] ?? 0));
     }
@@ -61,7 +61,7 @@ export class Controls {
     if (this.parts.heads.hidden !== hidden) this.parts.heads.hidden = hidden;
   }
 
-  /** can: { generate, writeOne, … }: which buttons can be pressed. The one that was pressed hands the focus on to one that can. */
+  /** can: { generate, writeOne, … }: which buttons are enabled. A focused button that no longer is passes the focus on. */
   allow(can) {
     const { parts } = this;
     const focused = parts.root.getRootNode().activeElement;

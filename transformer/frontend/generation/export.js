@@ -10,7 +10,7 @@ const LINE = 30;
 const BARS = 90;
 const ATTENTION = "#d55e00";
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u; // scripts
-const MOST_LINES = 60; // of the text; of a longer one the last are drawn
+const MOST_LINES = 60; // of the text, counted from its end
 
 /** Save what an instrument shows. shown: { tokens, look, selected, titles, candidates }. */
 export async function savePicture({ root, name, shown }) {
@@ -48,8 +48,8 @@ export async function savePicture({ root, name, shown }) {
 }
 
 /**
- * The tokens in lines as wide as the picture: { lines: [[{ token, index, drawn, x, width }]], isCut }. The browser lays them out, as on
- * the page: in scripts that are written from right to left, letters of several tokens stand in that order.
+ * The tokens in lines as wide as the picture: { lines: [[{ token, index, drawn, x, width }]], isCut }. The browser lays them out, as it
+ * knows scripts that run from right to left, across several tokens.
  */
 function laidOut(root, tokens, page) {
   const box = node("div", "", root);
@@ -73,7 +73,7 @@ function laidOut(root, tokens, page) {
   return { lines: lines.slice(-MOST_LINES), isCut: lines.length > MOST_LINES };
 }
 
-/** A text that stands in one place, or its letters where it stands in several: it goes on in the next line, or changes its direction. */
+/** A text in one piece, or letter by letter if a line break or a change of direction divides it. */
 function piecesOf(text) {
   const range = document.createRange();
   const within = (start, end) => {
@@ -103,7 +103,7 @@ function drawText(context, lines, top, { look, selected }, page) {
       }
       context.globalAlpha = 1;
       context.fillStyle = page.ink;
-      context.direction = RIGHT_TO_LEFT.test(drawn) ? "rtl" : "ltr"; // where its spaces and signs stand
+      context.direction = RIGHT_TO_LEFT.test(drawn) ? "rtl" : "ltr"; // for its spaces and punctuation
       context.fillText(drawn, x, y + 12);
       if (index !== selected && index !== look?.query) continue;
       context.strokeStyle = index === selected ? page.ink : ATTENTION;

@@ -1,5 +1,5 @@
-// Holds a generated text: its prompt, every token after it, shown or still to be shown, and its attention. A position
-// counts the decoder's tokens from 0; an index counts the tokens of the strip, in which a source comes first.
+// Holds a generated text: its prompt, every token after it, on screen or ahead of it, and its attention. A position counts
+// the decoder's tokens from 0; an index counts the strip's tokens, which begin with the source.
 
 import { logSumExp } from "../arithmetic.js";
 import { ranking } from "./sampling.js";
@@ -7,9 +7,9 @@ import { Tree } from "./branch_tree.js";
 /** @import { Recording } from "../recording.js" */
 /** @import { SamplingSettings, Token } from "./branch_tree.js" */
 
-/** @typedef {{ label: string, shown: string, first: string }} Kind a token of the vocabulary: its label, and as it is shown; the first of a text */
+/** @typedef {{ label: string, shown: string, first: string }} Kind a token of the vocabulary: its label, its text, and its text at a text's beginning */
 
-const KEPT_HEADS = 24; // heads whose rows are remembered
+const KEPT_HEADS = 24; // heads whose rows are cached
 
 export class GeneratedText {
   /** @type {Tree} */ tree;
@@ -33,14 +33,14 @@ export class GeneratedText {
     Object.assign(this, about, { tree, kinds });
     this.ids = { prompt, source };
     this.rows = new Map(); // head → position → { start, weights }
-    this.whole = new Map(); // position → its logits, of a large vocabulary
-    this.given = new Map(); // position in the prompt → what the model predicted there, once that was asked for
+    this.whole = new Map(); // position → all logits of a large vocabulary
+    this.given = new Map(); // position in the prompt → the model's prediction there
     /** @type {Partial<Token> | null} */
-    this.next = null; // what is known of the position after the text, while no token stands ahead there
+    this.next = null; // what is known of the position after the last token
     this.name();
   }
 
-  /** Name the prompt's tokens, and those of the text that weren't named yet. */
+  /** Name the tokens that have no names yet. */
   name() {
     const { prompt, source } = this.ids;
     this.source = source.map((token, at) => this.named(token, "p", at === 0));
@@ -62,27 +62,27 @@ export class GeneratedText {
     return this.ids.prompt.length;
   }
 
-  /** The position after the last token that has come. */
+  /** The position after the last token that has arrived. */
   get have() {
     return this.start + this.tokens.length;
   }
 
-  /** How many tokens stand before position 0 in the strip. */
+  /** How many tokens precede position 0 in the strip. */
   get before() {
     return this.ids.source.length;
   }
 
-  /** Whether what has come ends with a token that says so. */
+  /** Whether the text has reached an end token. */
   get ended() {
     return this.ends.includes(this.tokens.at(-1)?.id);
   }
 
-  /** The ids of all that the decoder reads up to a position. */
+  /** The ids of the decoder's tokens before a position. */
   idsUpTo(position) {
     return [...this.ids.prompt, ...this.tokens.map(({ id }) => id)].slice(0, position);
   }
 
-  /** A token has come, as the engine's stream tells of it. settings: it was drawn by them; whose: the head whose row comes along. */
+  /** Add a token of the engine's stream. settings: those that drew it; whose: the head of its row. */
   add(event, settings, whose) {
     this.learn(event.kinds);
     const { id, probability, rank, entropy, point, window_start: windowStart, logits = null, top = null } = event;
@@ -92,7 +92,7 @@ export class GeneratedText {
   }
 
   /**
-   * What the engine thought of the tokens from a position on, and which would come next with these settings. isDrawn: it may.
+   * Add the scores of the tokens from a position on, and the token that these settings draw next, if `isDrawn`.
    *
    * @param {Recording} scores
    * @param {SamplingSettings} settings
@@ -109,8 +109,8 @@ export class GeneratedText {
       const token = this.tokens[index];
       const how = { point: points.data[at], settings };
       if (token) {
-        const isOurs = token.flag === "u" && token.id === drawn.data[at]; // the present settings lead to it
-        this.tokens[index] = this.asShown({ ...token, ...known, ...(isOurs && { ...how, flag: "w" }) }, index); // who shows it sees another one
+        const isOurs = token.flag === "u" && token.id === drawn.data[at]; // the present settings draw it, too
+        this.tokens[index] = this.asShown({ ...token, ...known, ...(isOurs && { ...how, flag: "w" }) }, index); // a new object, so that views notice
       } else if (at === count - 1 && index === this.tokens.length) {
         if (isDrawn) this.tokens.push(this.asShown({ id: drawn.data[at], flag: "w", ...known, ...how }, index));
         else this.next = known;
@@ -118,13 +118,13 @@ export class GeneratedText {
     }
   }
 
-  /** What the engine predicted at each position of the prompt, from position `first` on. @param {Recording} scores */
+  /** Add the predictions within the prompt, from position `first` on. @param {Recording} scores */
   addPromptScores({ tensors, metadata: { first, kinds } }) {
     this.learn(kinds);
     for (let position = first; position < this.start; position++) this.given.set(position, scoresAt(tensors, position - first));
   }
 
-  /** Where a head looked, as the engine has it. */
+  /** Add rows of a head's attention. */
   addRows(whose, { rows, place: positions, start, length }) {
     const known = this.rowsOf(whose);
     let offset = 0;
@@ -138,24 +138,24 @@ export class GeneratedText {
     for (const [key, [label, shown, first = shown]] of Object.entries(kinds)) this.kinds.set(Number(key), { label, shown, first });
   }
 
-  /** What tokens are called that weren't named before. */
+  /** Add names of tokens. */
   learnLabels(labels) {
     for (const [id, label] of Object.entries(labels)) if (!this.kinds.has(Number(id))) this.learn({ [id]: [label, label] });
   }
 
-  /** Take away the tokens ahead; what is known of the first of their positions stays. */
+  /** Drop the tokens ahead, but keep what is known of the first of their positions. */
   dropAhead(length) {
     const ahead = this.tokens.splice(length - this.start);
     if (ahead.length) this.next = ahead[0];
     this.forgetRows(length);
   }
 
-  /** Another text is on screen, which has the positions before this one in common with the last. */
+  /** Forget the rows and logits after a position: the text is another one from there on. */
   forgetRows(position = 0) {
     for (const known of [this.whole, ...this.rows.values()]) for (const later of known.keys()) if (later > position) known.delete(later);
   }
 
-  /** A token to be put at a position by hand, with all that is known of that position. */
+  /** A token that is chosen by hand, with what is known of its position. */
   picked(position, id) {
     const there = this.tokens[position - this.start] ?? this.next;
     const { logits = null, top = null, entropy = NaN, windowStart = 0, point = null, settings = null } = there ?? {};
@@ -163,7 +163,7 @@ export class GeneratedText {
     return this.asShown({ id, flag: "h", probability, rank, entropy, windowStart, logits, top, point, settings }, position - this.start);
   }
 
-  /** [probability, rank] of a token at a position, as far as they are known. */
+  /** [probability, rank] of a token at a position, undefined if unknown. */
   statistics(position, id) {
     const scored = this.scored(position);
     if (!scored) return [NaN, NaN];
@@ -175,7 +175,7 @@ export class GeneratedText {
     const key = whose.join();
     const known = this.rows.get(key) ?? new Map();
     this.rows.delete(key);
-    this.rows.set(key, known); // the last in order is the last that was used
+    this.rows.set(key, known); // the last entry is the last used
     if (this.rows.size > KEPT_HEADS) this.rows.delete(this.rows.keys().next().value);
     return known;
   }
@@ -185,7 +185,7 @@ export class GeneratedText {
     return this.kinds.get(id) ?? { label: `#${id}`, shown: `#${id}`, first: `#${id}` };
   }
 
-  /** A token as it is shown; the first of a text may have no space before it. */
+  /** A token with its visible text; the first of a text may have no space before it. */
   named(id, flag, isFirst) {
     const { label, shown, first } = this.kind(id);
     return { id, label, shown: isFirst ? first : shown, flag };
@@ -197,12 +197,12 @@ export class GeneratedText {
     return position < 0 ? this.source[index] : this.prompt[position] ?? this.tokens[position - this.start];
   }
 
-  /** The token at a position; undefined where none has come. @returns {Token | undefined} */
+  /** The token at a position; undefined until it arrives. @returns {Token | undefined} */
   token(position) {
     return this.at(position + this.before);
   }
 
-  /** Where a head looked to choose the token at a position: { start, weights }, start in indices of the strip; null if unknown. */
+  /** The head's attention that chose the token at a position: { start, weights }, start counting indices of the strip; null if unknown. */
   row(whose, position) {
     const row = whose && this.rows.get(whose.join())?.get(position);
     if (!row) return null;
@@ -230,7 +230,7 @@ export class GeneratedText {
     return { ids: order, logits: order.map((id) => logits[id]), normaliser: logSumExp(logits) };
   }
 
-  /** The likeliest tokens at a position by the model's own distribution: [{ id, probability }], as many as that; empty if unknown. */
+  /** The likeliest `count` tokens at a position by the model's own distribution, [{ id, probability }]; empty if unknown. */
   likeliest(position, count) {
     const scores = this.scored(position);
     return scores ? scores.ids.slice(0, count).map((id, at) => ({ id, probability: Math.exp(scores.logits[at] - scores.normaliser) })) : [];

@@ -1,5 +1,5 @@
 // The instrument of the page Generate: shows the tokens that the engine streams at the visitor's pace, each with its
-// candidates, its attention, and how it was sampled. It holds the selection and the text on screen; the host is told.
+// candidates, its attention, and how it was sampled. It holds the selection and the text on screen, and tells its host.
 
 import { attribute, partsOf } from "../dom.js";
 import { OverwrittenValues, overwrittenValues } from "../overwritten_values.js";
@@ -10,7 +10,7 @@ import { TextView } from "./text_view.js";
 import { GeneratedText } from "./generated_text.js";
 import { Writer } from "./writer.js";
 
-const WAITING_MS = 1000; // without a token for so long, the model is waited for
+const WAITING_MS = 1000; // without a token after which the page says that it waits
 const FRAME_MS = 1000 / 60;
 const SHORT_CONTEXT = 128; // a text that ends within it needs a small box
 const EARLY_MS = 4; // a timer may be late, and a frame is missed easily
@@ -18,21 +18,21 @@ const SETTINGS = ["temperature", "top_k", "top_p", "seed"];
 
 export class GenerationInstrument {
   /**
-   * host: { settingsChanged(settings), select(step), textChanged(), settled(), problem(sentence), inside(position, token) }: called with the settings that were
-   * changed, and the position that is looked at; when the text has changed, and when it stays as it is for now; with why nothing comes,
-   * or with an empty sentence; to leave for the page that shows how a logit came about, missing where there is none.
+   * host: { settingsChanged(settings), select(step), textChanged(), settled(), problem(sentence), inside(position, token) }. settled: the
+   * text stays as it is for now; problem: why no token arrives, or empty; inside: opens the page that shows how a logit is computed, and
+   * is missing where there is none.
    */
   constructor(parent, host) {
     parent.innerHTML = MARKUP; // constant
     this.parts = partsOf(parent);
     this.host = host;
     this.generated = new GeneratedText();
-    this.goal = null; // at which length the present writing ends; null at rest
-    this.owed = 0; // single steps that wait for their tokens
-    this.step = null; // the position that is looked at; null: the newest
-    this.sourceIndex = null; // the source's token that is looked at instead
-    this.isFrozen = false; // whether the text can't be changed, for the prompt that was typed since can't be read
-    this.early = null; // the button that was pressed before there was a text
+    this.goal = null; // the length at which writing ends; null at rest
+    this.owed = 0; // single steps that still wait for a token
+    this.step = null; // the selected position; null: the newest
+    this.sourceIndex = null; // the selected token of the source, instead of a position
+    this.isFrozen = false; // whether the text can't be changed, because the prompt typed since can't be read
+    this.early = null; // the button that was pressed before the text was there
     this.reveal = new Playback();
     this.writer = new Writer({
       changed: (isToken) => this.came(isToken), problem: (sentence) => host.problem(sentence), settings: () => this.settings, whose: () => this.whose,
@@ -50,9 +50,9 @@ export class GenerationInstrument {
   }
 
   /**
-   * A text. api: of its pass; about: as `GeneratedText` takes it, and { choices, modules, frozen }, the last: whether it can't be changed;
-   * tree: the texts after its prompt; chosen: what the settings say; step: the position that is looked at, or null; sampling: whether the
-   * drawing of tokens is to be seen. Resolves once there is something to be seen.
+   * Show a text. api: of its pass; about: for `GeneratedText`, and { choices, modules, frozen }, the last as in `isFrozen`; tree: the texts
+   * after its prompt; chosen: the settings; step: the selected position, or null; sampling: whether the steps of sampling are open.
+   * Resolves once something is on screen.
    */
   async begin(api, about, tree, { chosen, step, sampling = false }) {
     this.stop();
@@ -65,7 +65,7 @@ export class GenerationInstrument {
     attribute(this.parts.root, "data-short", String(this.generated.ends.length > 0 && this.generated.context <= SHORT_CONTEXT));
     if (sampling) this.screen.showSampling(true);
     this.screen.controls.offer(about.choices);
-    this.screen.controls.show(chosen); // they can be turned while the first answer is waited for
+    this.screen.controls.show(chosen); // the settings work before the first answer
     this.screen.strip.atEnd = true;
     await this.writer.begin(api, this.generated, about.modules);
     this.generated.name();
@@ -76,7 +76,7 @@ export class GenerationInstrument {
     if (early) this[early]();
   }
 
-  /** What somebody else has decided to look at, for example a link. */
+  /** Select what a link, or another view, says. */
   setSelection({ chosen, step }) {
     if (!this.isShown) return;
     const before = this.chosen;
@@ -91,7 +91,7 @@ export class GenerationInstrument {
     return this.generated.tree;
   }
 
-  /** Of the text that is seen. */
+  /** Length of the text on screen. */
   get length() {
     return this.tree.current.length;
   }
@@ -100,12 +100,12 @@ export class GenerationInstrument {
     return Object.fromEntries(SETTINGS.map((name) => [name, this.chosen[name]]));
   }
 
-  /** How many tokens are seen in the strip. */
+  /** How many tokens the strip shows. */
   get count() {
     return this.generated.before + this.length;
   }
 
-  /** How many tokens have come that can be shown next. */
+  /** How many tokens have arrived that aren't on screen yet. */
   get there() {
     return this.generated.have - this.length;
   }
@@ -114,18 +114,18 @@ export class GenerationInstrument {
     return this.goal !== null;
   }
 
-  /** Whether the text has ended with the token that says so. */
+  /** Whether the text on screen ends with an end token. */
   get isOver() {
     const { generated } = this;
     return generated.ended && this.length === generated.have;
   }
 
-  /** Whether the token that comes next has yet to be drawn by the present settings. */
+  /** Whether the next token has yet to be drawn, as after a setting was changed. */
   get isStale() {
     return !this.there && !this.isOver && !this.isLive;
   }
 
-  /** Whether a token stands at a position, in the prompt or after it, that the model predicted from others. */
+  /** Whether a position has a token that the model could predict from others. */
   isPredicted(position) {
     return position > 0 && position < this.length;
   }
@@ -140,13 +140,13 @@ export class GenerationInstrument {
     return this.isLive && this.length > this.generated.start ? this.length - 1 : this.length;
   }
 
-  /** [attention, layer, head] that is looked at, or null for a model without. */
+  /** The selected [attention, layer, head]; null for a model without attention. */
   get whose() {
     const { attention, layer, head } = this.chosen;
     return attention === null ? null : [attention, layer, head];
   }
 
-  /** Whether the output of the head that is looked at is set to zero. */
+  /** Whether the selected head is ablated. */
   get isAblated() {
     const { attention, layer, head } = this.chosen;
     return attention !== null && this.changed.isAblated(this.modules[attention][layer], head);
@@ -163,11 +163,11 @@ export class GenerationInstrument {
 
   // What comes
 
-  /** isToken: one has come that is shown when it is due, which may be hundreds of tokens later. */
+  /** isToken: a token has arrived; it is shown when it is due, perhaps hundreds of tokens later. */
   came(isToken = false) {
     if (!this.isShown) return;
     if (this.isLive && isToken) {
-      if (this.there === 1) this.run(); // which was waited for
+      if (this.there === 1) this.run(); // the page was waiting for it
       return;
     }
     const steps = Math.min(this.owed, this.there);
@@ -179,7 +179,6 @@ export class GenerationInstrument {
 
   // What is done
 
-  /** goal: the length at which the writing ends. */
   generate(goal = this.length + this.chosen.tokens) {
     if (this.isLive || this.isOver || this.isFrozen || goal <= this.length) return;
     this.lookAt(null);
@@ -212,7 +211,7 @@ export class GenerationInstrument {
     this.host.textChanged();
   }
 
-  /** Write no more: what is seen stays. */
+  /** Stop writing; what is on screen stays. */
   stop() {
     if (!this.isLive) return;
     this.goal = null;
@@ -231,7 +230,7 @@ export class GenerationInstrument {
     this.go(() => this.tree.takeBack());
   }
 
-  /** Put a token of the visitor's choice at a position: in a branch of its own where another was seen there. */
+  /** Put a token at a position by hand: in a new branch, if another one is on screen there. */
   pick(position, id) {
     const { generated, tree: { current } } = this;
     const index = position - generated.start;
@@ -248,14 +247,14 @@ export class GenerationInstrument {
     });
   }
 
-  /** Begin a branch with these tokens; the text as it was stays in its own. */
+  /** Begin a branch with these tokens; the former text keeps its own. */
   branchOff(tokens, ahead) {
     const { id } = this.tree.current;
     this.tree.grow(tokens, ahead);
     this.aside = { id };
   }
 
-  /** Do what brings another text on screen, or another branch; then what is missing of that is asked for. */
+  /** Do what puts another text or branch on screen, then ask for what is missing of it. */
   go(act) {
     this.writer.halt();
     const before = this.tree.current.written;
@@ -264,7 +263,7 @@ export class GenerationInstrument {
     this.owed = 0;
     this.aside = null;
     act();
-    this.generated.name(); // what a link or a reload has brought has no names yet
+    this.generated.name(); // tokens of a link or a reload have no names yet
     const { current } = this.tree;
     let shared = 0;
     while (shared < Math.min(before.length, current.seen) && before[shared].id === current.tokens[shared].id) shared += 1;
@@ -292,7 +291,7 @@ export class GenerationInstrument {
     if (tokens?.some(({ probability }) => probability === undefined)) this.rate(branch, this.compared);
   }
 
-  /** Have what the engine thinks of a branch that a link or a reload has brought, while it is compared. */
+  /** Score a compared branch that came from a link or a reload. */
   async rate(branch, compared) {
     const scores = await this.writer.scoresOf(branch.written, compared.first);
     if (!scores || this.compared !== compared) return;
@@ -310,7 +309,7 @@ export class GenerationInstrument {
     this.host.settingsChanged(["layer", "head"].includes(name) ? { layer, head } : { [name]: value });
   }
 
-  /** position: of a token that the model predicted, in the prompt or after it; or the one after the text. */
+  /** position: of a token that the model predicted, or the one after the text. */
   select(position) {
     const step = this.isPredicted(position) ? position : null;
     if (step === this.step && this.sourceIndex === null) return;
@@ -329,7 +328,7 @@ export class GenerationInstrument {
     this.host.select(position);
   }
 
-  /** Leave for the logits that the token at this position was drawn from, and for one of them. */
+  /** Open the page that shows how a token's logit at this position is computed. */
   openInside(token) {
     this.stop();
     this.host.inside(this.position, token, this.generated.known(this.position)?.windowStart ?? 0);
@@ -337,7 +336,7 @@ export class GenerationInstrument {
 
   // The clock
 
-  // A frame in which nothing is due isn't asked for: the browser would lay out and draw the page for it.
+  // Request no frame in which nothing is due: the browser would lay out and draw the page for it.
   run() {
     clearTimeout(this.timer);
     this.frame ??= requestAnimationFrame((now) => {
@@ -384,7 +383,7 @@ export class GenerationInstrument {
     this.writer.look(this.whose, this.position);
   }
 
-  /** Draw again, in the page's present size and colours. */
+  /** Redraw: the page has another size or other colours. */
   draw() {
     if (this.isShown) this.screen.draw();
   }

@@ -1,14 +1,14 @@
 // Samples the next token from logits, as transformer/inference/sampling.py does: temperature, top-k, top-p, and a
-// random number that lands on one of the tokens. All in double precision, and in the vocabulary's order. settings: {
-// temperature, top_k, top_p }; top_k 0 and top_p 1 keep everything.
+// random number that falls into one token's share. All in double precision, and in the vocabulary's order.
+// settings: { temperature, top_k, top_p }; top_k 0 and top_p 1 keep everything.
 
 import { ApiError } from "../api_error.js";
 import { exponentiate, logSumExp } from "../arithmetic.js";
 
 /** @typedef {ArrayLike<number>} Logits (vocab,) */
 
-const MOST_TOKENS = 2 ** 21; // of a vocabulary that can be ranked
-const COLDEST = 1e-250; // which no difference of two logits overflows when it is divided by it
+const MOST_TOKENS = 2 ** 21; // the largest vocabulary that can be ranked
+const COLDEST = 1e-250; // a difference of two logits, divided by it, doesn't overflow
 
 /**
  * The likeliest tokens first; of equal ones the one that comes first in the vocabulary. Each logit and its token are made one
@@ -18,7 +18,7 @@ const COLDEST = 1e-250; // which no difference of two logits overflows when it i
  */
 export function ranking(logits) {
   const singles = new Float32Array(logits);
-  const bits = new Int32Array(singles.buffer); // which grow with a positive number, and shrink with a negative one
+  const bits = new Int32Array(singles.buffer); // bits of a float grow with positive numbers, and shrink with negative ones
   const keys = new Float64Array(bits.length);
   for (let id = 0; id < keys.length; id++) {
     const place = singles[id] === 0 ? 0 : bits[id] < 0 ? bits[id] ^ 0x7fffffff : bits[id]; // −0 is 0
@@ -37,7 +37,7 @@ export function likeliest(logits) {
   return largest;
 }
 
-/** e to the power of each logit's distance from the largest, over the temperature; 0 for what has no chance. */
+/** exp((logit − largest) / temperature); 0 for a logit of −∞. */
 function exponentials(logits, temperature) {
   const largest = logits[likeliest(logits)];
   const weights = new Float64Array(logits).map((logit) => (logit - largest) / Math.max(temperature, COLDEST));
@@ -46,8 +46,8 @@ function exponentials(logits, temperature) {
 }
 
 /**
- * The steps of one draw: { weights, total, order, ofTopK, kept }. weights: what the probabilities are proportional to, 0
- * where cut off; total: their sum; order: the likeliest first; ofTopK, kept: how many of it top-k leaves, and top-p of those.
+ * The steps of one draw: { weights, total, order, ofTopK, kept }. weights: unnormalised probabilities, 0 where cut off;
+ * total: their sum; order: the likeliest first; ofTopK: how many of them top-k keeps; kept: how many of these top-p keeps.
  */
 export function drawing(logits, { temperature, top_k: k, top_p: p }) {
   const order = ranking(logits);
@@ -71,7 +71,7 @@ export function drawing(logits, { temperature, top_k: k, top_p: p }) {
     kept = 0;
     for (let rank = 0; rank < ofTopK; rank++) {
       reached += weights[order[rank]];
-      if (reached - weights[order[rank]] < p * whole) kept += 1; // what is likelier than it doesn't suffice
+      if (reached - weights[order[rank]] < p * whole) kept += 1; // the likelier tokens don't reach p
     }
   }
   for (let rank = kept; rank < count; rank++) weights[order[rank]] = 0;
@@ -80,13 +80,13 @@ export function drawing(logits, { temperature, top_k: k, top_p: p }) {
   return { weights, total, order, ofTopK, kept };
 }
 
-/** What each token is drawn with: probabilities that sum to 1. */
+/** The sampling probabilities, which sum to 1. */
 export function drawnWith(logits, settings) {
   const { weights, total } = drawing(logits, settings);
   return weights.map((weight) => weight / total);
 }
 
-/** The token whose share a point between 0 and 1 falls into, and where the share begins and ends: { token, from, to }. */
+/** The token whose share of [0, 1] contains a point, with the share's bounds: { token, from, to }. */
 export function landing(point, { weights, total }) {
   const at = point * total;
   let reached = 0;
@@ -96,10 +96,10 @@ export function landing(point, { weights, total }) {
     if (reached + weights[id] > at) return { token: id, from: reached / total, to: (reached + weights[id]) / total };
     reached += weights[id];
   }
-  return { token: last, from: (total - weights[last]) / total, to: 1 }; // rounded up to the very end
+  return { token: last, from: (total - weights[last]) / total, to: 1 }; // rounding has moved the point beyond the last share
 }
 
-/** Where the share of a token begins and ends: { token, from, to }. */
+/** The bounds of a token's share: { token, from, to }. */
 export function shareOf(token, { weights, total }) {
   let before = 0;
   for (let id = 0; id < token; id++) before += weights[id];
@@ -113,21 +113,21 @@ export function checkLogits(logits) {
   }
 }
 
-/** The token that a random number chooses; greedy, without one, the likeliest. Throws as `checkLogits`. */
+/** The token that a random number selects; the likeliest if greedy or without one. Throws as `checkLogits`. */
 export function tokenAt(point, logits, settings) {
   checkLogits(logits);
   return settings.temperature === 0 ? likeliest(logits) : landing(point, drawing(logits, settings)).token;
 }
 
-/** Whether two settings draw the same way, their seeds included. */
+/** Whether two settings, seeds included, draw the same tokens. */
 export function sameSettings(one, other) {
   const plain = ({ temperature, top_k: k, top_p: p, seed }) => [temperature, k || 0, p || 1, seed ?? null].join();
   return Boolean(one && other) && plain(one) === plain(other);
 }
 
-// What the model thought of a token
+// A token's scores
 
-/** 1 for the likeliest; equal logits rank by their token. @param {Logits} logits @param {number} token */
+/** A token's rank, 1 for the likeliest; equal logits rank by id. @param {Logits} logits @param {number} token */
 export function rankOf(logits, token) {
   let rank = 1;
   for (let id = 0; id < logits.length; id++) rank += Number(logits[id] > logits[token] || (logits[id] === logits[token] && id < token));

@@ -1,6 +1,5 @@
-// Draws how the next token is sampled, in five steps over one vocabulary: logits, ÷ temperature, top-k and top-p,
-// probabilities, and the random number that falls into one token's share. A column is a token, the same in each step;
-// the last step is cut into shares.
+// Draws how the next token is sampled, in five steps: logits, ÷ temperature, top-k and top-p, probabilities, and the random
+// number that falls into one token's share. Each column is a token, the same in each step; the last step shows shares.
 import { attribute, focusable, put } from "../dom.js";
 import { pageOf, prepared, size } from "../canvas.js";
 import { nextCell } from "../grid_navigation.js";
@@ -10,10 +9,10 @@ import { drawing, landing, shareOf } from "./sampling.js";
 import { percent, plainNumber } from "../number_format.js";
 /** @import { Tooltip } from "../tooltip.js" */
 
-const ROW = 44; // pixels of a row of bars
-const NAMES = 16; // pixels of the labels below one, in usual type
-const POINT = 52; // of the interval
-const MOST_COLUMNS = 300; // of a larger vocabulary the likeliest are drawn
+const ROW = 44; // height of a row of bars, in pixels
+const NAMES = 16; // height of the labels below it, in usual type
+const POINT = 52; // height of the interval
+const MOST_COLUMNS = 300; // a larger vocabulary shows its likeliest tokens
 const DRAWN_COLUMNS = 64;
 const LANDED = "#d55e00";
 const FOUR = 4; // significant digits
@@ -40,15 +39,15 @@ export class SamplingSteps {
     for (const item of drawn.querySelectorAll("[data-drawn]")) sight.observe(item);
   }
 
-  // A step out of sight isn't drawn: while a text is written, each changes with every token.
+  // Draw only visible steps: while a text is written, all of them change with every token.
   look(changes) {
     for (const { target, isIntersecting } of changes) this.steps[target.dataset.drawn].isInSight = isIntersecting;
     if (Object.values(this.steps).some(({ isInSight, isLate }) => isInSight && isLate)) this.draw();
   }
 
   /**
-   * what: { logits, settings, point, written, label(id) }; logits null while they are on their way; point null where no random number
-   * is known: then the share of the token that was written is shown. Returns the token that is drawn, or null.
+   * what: { logits, settings, point, written, label(id) }. logits: null until they arrive; point: null if the random number isn't
+   * known, and then the written token's share is shown. Returns the token that is drawn, or null.
    */
   show(what) {
     this.what = what;
@@ -71,7 +70,7 @@ export class SamplingSteps {
     return landed.token;
   }
 
-  /** The token that is drawn; null while nothing is known of it. */
+  /** The token that is drawn; null until it is known. */
   get token() {
     return this.sampled?.landed.token ?? null;
   }
@@ -92,7 +91,7 @@ export class SamplingSteps {
     put(this.steps.kept.text, isGreedy ? `Only the likeliest is left: ${name}.`
       : cuts.length ? `Of ${logits.length} tokens ${cuts.join(", ")}. ${name} ranks ${rank + 1}.` : `Both are off: all ${logits.length} tokens are left.`);
     const top = scaled[order[0]];
-    const isCut = probabilities[token] === 0; // which only a token of somebody's choice can be
+    const isCut = probabilities[token] === 0; // only a token that was chosen by hand can be cut off
     put(this.steps.probabilities.text, isGreedy ? `${name} has all of it.` : isCut ? `${name} is cut off, and has 0.`
       : `${name}: exp(${n(scaled[token])} − ${n(top)}) ÷ ${n(this.sampled.total)} = ${percent(probabilities[token]).replace(">", "over ")}`);
     const share = `${from.toFixed(FOUR)} and ${to.toFixed(FOUR)}`;
@@ -119,7 +118,7 @@ export class SamplingSteps {
     }
     const { logits } = this.what;
     const { scaled, probabilities } = this.sampled;
-    // One scale for both, so that it can be seen what the temperature does.
+    // One scale for both, so that the effect of the temperature is visible.
     const range = extentOf([logits, scaled]);
     const most = probabilities[this.sampled.order[0]];
     this.drawBars("logits", logits, range, false);
@@ -133,7 +132,7 @@ export class SamplingSteps {
     return name === "point" ? POINT : name === "probabilities" ? ROW + scaled(NAMES) : ROW;
   }
 
-  /** Of a step's canvas, emptied; null of one out of sight, which only gets its size. */
+  /** The context of a step's cleared canvas; null for an invisible one, which only gets its size. */
   contextOf(name) {
     const step = this.steps[name];
     /** @type {[HTMLCanvasElement, number, number]} */
@@ -160,7 +159,7 @@ export class SamplingSteps {
       { colour: page.hidden, belongs: (id) => cuts && weights[id] === 0 },
       { colour: LANDED, belongs: (id) => id === token },
     ]) {
-      context.beginPath(); // one path a colour
+      context.beginPath(); // one path per colour
       columns.forEach((id, at) => {
         if (!belongs(id) || !Number.isFinite(values[id])) return;
         const size = values[id] * scale;
@@ -195,7 +194,7 @@ export class SamplingSteps {
       taken.push([x - half, x + half]);
       context.fillText(label, x, ROW + scaled(NAMES) / 2);
     };
-    context.fillStyle = page.ink; // the token that is drawn, and the one pointed at; the others have what room is left
+    context.fillStyle = page.ink; // the drawn token and the one under the pointer have room first
     for (const id of [pointed, token]) if (id !== null && columns.includes(id)) write(id, 8);
     context.fillStyle = page.muted;
     if (pitch >= scaled(9)) for (const id of columns) if (id !== token && id !== pointed) write(id, Math.max(1, Math.floor(pitch / scaled(7))));
@@ -270,7 +269,7 @@ export class SamplingSteps {
     this.point(columns[next.column], "logits", x);
   }
 
-  /** Point at a token in all steps at once; null for none. */
+  /** Mark a token in all steps; null for none. */
   point(id, name, x) {
     const isNew = id !== this.pointed;
     this.pointed = id;

@@ -1,5 +1,5 @@
-// Draws all views of a text: tokens, timeline, candidates, attention, sampling, branches and the table. It decides
-// nothing: its owner gives it what to show, and is told what the visitor does.
+// Draws all views of a text: tokens, timeline, candidates, attention, sampling, branches and the table. It holds no state:
+// its owner tells it what to show, and hears what the visitor does.
 
 import { attribute, onWidth, put } from "../dom.js";
 import { counted } from "../number_format.js";
@@ -20,8 +20,8 @@ import { resampledSentence } from "./resampling.js";
 
 export class TextView {
   /**
-   * on: { select(position), selectSource(index), pick(token), back(branch), compare(branch or null), press(button), set(setting, value), leave(token) }; leave,
-   * to see a token's logit come about, is missing where that can't be.
+   * on: { select(position), selectSource(index), pick(token), back(branch), compare(branch or null), press(button), set(setting, value), leave(token) }; leave
+   * opens the page that shows how a token's logit is computed, and is missing where there is none.
    */
   constructor(parts, on) {
     this.parts = parts;
@@ -31,7 +31,7 @@ export class TextView {
       const { generated } = this.shown;
       const position = index - generated.before;
       if (position < 0) on.selectSource(index);
-      else on.select(position < generated.start ? position + 1 : position); // of the prompt's tokens the prediction after them
+      else on.select(position < generated.start ? position + 1 : position); // a token of the prompt selects the prediction after it
     };
     this.strip = new TokenStrip(parts, select, () => this.tip.hide());
     this.timeline = new Timeline(parts, (position) => {
@@ -49,7 +49,7 @@ export class TextView {
       parts.drawn.scrollIntoView({ block: "nearest" });
     });
     parts.aside.addEventListener("click", () => {
-      this.strip.focus(); // the button goes
+      this.strip.focus(); // the button disappears
       if (this.shown.aside) on.back(this.shown.aside.id);
     });
     parts.instead.addEventListener("click", () => !this.isLocked && this.verdict?.token !== undefined && on.pick(this.verdict.token));
@@ -61,7 +61,7 @@ export class TextView {
 
   listen() {
     const { root, strip, columns } = this.parts;
-    // A click brings the focus, too, and what it says stands below the text: the tip would stay over what is clicked next.
+    // Only for the keyboard: after a click, the tip would cover what is clicked next.
     strip.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && this.describe(event.target, indexOf(event)));
     for (const kind of ["click", "focusout"]) strip.addEventListener(kind, () => this.tip.hide());
     for (const area of [strip, columns]) {
@@ -76,7 +76,7 @@ export class TextView {
     else this.tip.show(target, describe(this.shown.generated, index, this.look));
   }
 
-  /** shown: the instrument, of which this reads what is the case. */
+  /** shown: the instrument, whose state is drawn. */
   show(shown) {
     this.shown = shown;
     const { parts } = this;
@@ -140,7 +140,7 @@ export class TextView {
     const isNext = position >= length;
     const token = generated.token(position);
     const label = (id) => generated.kind(id).label;
-    // Nobody knows the random number of a token that was written without one, or elsewhere.
+    // The random number is unknown for a token that was drawn elsewhere, or greedily.
     const point = token && (token.settings?.temperature !== 0 || isNext) ? token.point ?? null : null;
     const drawn = this.howDrawn.show({ logits: generated.logits(position), settings: chosen, point, written: token?.id ?? null, label });
     put(parts.drawnPlace, isNext ? `token ${position}, the next` : `token ${position} “${token.label}”`);
@@ -168,7 +168,7 @@ export class TextView {
   showStatus() {
     const { parts } = this;
     const { isLive, isWaiting } = this.shown;
-    // Many announcements a second would drown a screen reader: it hears the first and the last.
+    // Screen readers hear only the first and the last of many announcements a second.
     attribute(parts.status, "aria-live", isLive && this.wasLive ? "off" : "polite");
     attribute(parts.verdict, "aria-live", isLive ? "off" : "polite");
     this.wasLive = isLive;
@@ -193,7 +193,7 @@ export class TextView {
     return `${summary}. Click one to see how it was chosen.`;
   }
 
-  /** Open what is said of the drawing of tokens, with its settings, or close it. */
+  /** Open or close the steps of sampling, with their settings. */
   showSampling(isOpen) {
     const { drawn, sampling } = this.parts;
     drawn.hidden = !isOpen;
@@ -201,7 +201,7 @@ export class TextView {
     this.howDrawn.draw();
   }
 
-  /** Draw what is drawn in pixels again, in the page's present size and colours. */
+  /** Redraw the canvases: the page has another size or other colours. */
   draw() {
     this.howDrawn.refresh();
     this.howDrawn.draw();

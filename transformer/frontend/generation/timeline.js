@@ -9,7 +9,7 @@ export class Timeline {
   /** @type {(position: number) => void} */ onGo;
   /** @type {number} */ current;
 
-  /** onGo(position): the token there is to be looked at. */
+  /** onGo(position): select this position. */
   constructor({ timeline, previous, next, position }, onGo) {
     Object.assign(this, { timeline, previous, next, position, onGo });
     timeline.addEventListener("input", () => this.goTo(Number(timeline.value)));

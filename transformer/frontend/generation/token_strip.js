@@ -1,22 +1,21 @@
-// Draws the tokens of a text, underlined by their probabilities and coloured by a head's attention, both on scales from
-// 0 to 1. One tab stop: keys go from token to token. Nodes are kept from update to update, so that nothing flickers and
-// the focus stays.
+// Draws the tokens of a text, underlined by probability and coloured by a head's attention, both on scales from 0 to 1.
+// The strip is one tab stop, and keys move between tokens. Nodes survive updates, so nothing flickers and the focus stays.
 import { node, property, put } from "../dom.js";
 import { percent } from "../number_format.js";
 import { indexOf } from "./token_descriptions.js";
 
-const BLINK_MS = 600; // by the clock of the writing: an animation of CSS has every frame drawn
-const STEPS = 50; // of a scale: what stays as it is from update to update costs nothing
-const FAINTEST = 0.12; // of a line, so that what was written is told from the prompt
-const STRONGEST = 0.55; // of a wash, on which the text keeps a contrast of 4.5
-const READ_BELOW = 0.1; // of a wash, on which the prompt's paler letters can be read, too
+const BLINK_MS = 600; // driven by the clock of the writing: a CSS animation would draw every frame
+const STEPS = 50; // steps of a scale: a token that stays in its step costs nothing
+const FAINTEST = 0.12; // opacity of a line, which tells generated tokens from the prompt
+const STRONGEST = 0.55; // opacity of a background on which the text keeps a contrast of 4.5
+const READ_BELOW = 0.1; // opacity up to which the prompt's paler letters keep it, too
 
-/** How strong the line below a token of this probability is, 0 to 1. */
+/** The opacity of the line below a token of this probability. */
 export function lineOf(probability) {
   return FAINTEST + (1 - FAINTEST) * stepped(probability);
 }
 
-/** How strong the wash over a token with this weight is, 0 to 1. */
+/** The opacity of the background of a token with this weight. */
 export function washOf(weight) {
   return STRONGEST * stepped(weight);
 }
@@ -25,9 +24,9 @@ function stepped(share) {
   return Math.round(Math.min(Math.max(share, 0), 1) * STEPS) / STEPS;
 }
 
-const IN_RGB = { "--accent": "0 114 178", "--attention": "213 94 0" }; // about, for browsers of before color-mix
+const IN_RGB = { "--accent": "0 114 178", "--attention": "213 94 0" }; // approximately, for browsers without color-mix
 
-/** A colour of the style sheet, so strong. */
+/** A colour of the style sheet with this opacity. */
 function faded(name, strength) {
   const share = `${Math.round(100 * strength)}%`;
   isMixing ??= CSS.supports("color", "color-mix(in srgb, red, red)");
@@ -37,7 +36,7 @@ function faded(name, strength) {
 /** @type {boolean | undefined} */
 let isMixing;
 
-/** Let a node show a token: its text, the line of its probability, and what it is. */
+/** Have a node show a token: its text, its line, and its kind. */
 export function dress(span, { shown, label, flag, probability: p }) {
   const isRated = flag !== "p" && p != null;
   put(span, shown);
@@ -52,16 +51,16 @@ export function dress(span, { shown, label, flag, probability: p }) {
 }
 
 export class TokenStrip {
-  /** onVisit(index): a token was clicked or reached with keys. onScroll(): what was over a token isn't any more. */
+  /** onVisit(index): a token was clicked, or reached by keys. onScroll(): tokens have moved under the pointer. */
   constructor({ strip }, onVisit, onScroll) {
     this.strip = strip;
     this.spans = [];
-    this.dressed = []; // what each span shows, and how strong its wash is
+    this.dressed = []; // what each span shows, and its background's opacity
     this.washes = [];
     this.atEnd = true;
-    this.top = 0; // where it was scrolled to last
+    this.top = 0; // the last scroll position
     this.onVisit = onVisit;
-    // One listener for all tokens: spans come and go at the end of the text without any bookkeeping.
+    // One listener for all tokens, as spans come and go.
     strip.addEventListener("click", (event) => {
       const index = indexOf(event);
       if (index !== null) this.visit(index);
@@ -86,27 +85,27 @@ export class TokenStrip {
   visit(index) {
     if (!this.spans[index]) return;
     this.makeFocusable(index);
-    this.spans[index].focus({ preventScroll: true }); // the page must not jump: only the box scrolls
+    this.spans[index].focus({ preventScroll: true }); // only the box scrolls, never the page
     this.reveal(index);
     this.onVisit(index);
   }
 
-  /** The sign of the writing after the last token goes dim and bright again. now: milliseconds. */
+  /** Blink the cursor after the last token. now: milliseconds. */
   blink(now) {
     const isDim = String(Math.floor(now / BLINK_MS) % 2 === 1);
     if (this.strip.dataset.dim !== isDim) this.strip.dataset.dim = isDim;
   }
 
-  /** count: how many tokens are seen, given ones included; look: as `lookOf` gives it; live: more are on their way. */
+  /** count: tokens on screen, the prompt's included; look: from `lookOf`; live: whether more will follow. */
   update(generated, count, look, live) {
     this.showTokens(generated, count);
     this.showAttention(look);
     this.strip.dataset.live = live;
   }
 
-  /** Scroll to the end, unless somebody has scrolled up. */
+  /** Scroll to the end, unless the visitor has scrolled up. */
   follow() {
-    if (this.strip.scrollTop < this.top - 24) this.atEnd = false; // just now: its event is on its way
+    if (this.strip.scrollTop < this.top - 24) this.atEnd = false; // the visitor has scrolled, and the event arrives later
     if (!this.atEnd) return;
     this.strip.scrollTop = this.strip.scrollHeight;
     this.top = this.strip.scrollTop;
@@ -146,7 +145,7 @@ export class TokenStrip {
       const wash = look ? washOf(look.weight(index) ?? 0) : 0;
       if (wash === (this.washes[index] ?? 0)) return;
       this.washes[index] = wash;
-      // Not through a property of our own: those are inherited, which costs half as much again.
+      // No custom property: those are inherited, which takes half as long again.
       property(span, "background-color", wash ? faded("--attention", wash) : "");
       property(span, "color", wash > READ_BELOW ? "var(--ink)" : "");
     });
@@ -167,12 +166,12 @@ export class TokenStrip {
     }
     this.spans[selected]?.classList.add("selected");
     this.spans[selected]?.setAttribute("aria-selected", "true");
-    // A focused token keeps the tab stop: the newest token must not take it away while somebody reads with the keys.
+    // A focused token keeps the tab stop: the newest one must not take it from a visitor who reads by keys.
     const focused = this.spans[this.focusable]?.matches(":focus");
     if (!focused) this.makeFocusable(Math.min(selected, this.spans.length - 1));
   }
 
-  /** Take the focus, at the token that has the tab stop. */
+  /** Focus the token that has the tab stop. */
   focus() {
     this.spans[this.focusable]?.focus({ preventScroll: true });
   }
@@ -184,7 +183,7 @@ export class TokenStrip {
     if (this.spans[index]) this.spans[index].tabIndex = 0;
   }
 
-  /** Scroll the box, never the page, until a token can be seen. */
+  /** Scroll the box, never the page, until a token is visible. */
   reveal(index) {
     const span = this.spans[index];
     if (!span) return;

@@ -8,10 +8,10 @@ import { branchesIn, branchesOf, idsIn, writtenIn } from "./branch_codes.js";
 /** @import { Api } from "../api.js" */
 
 const KEPT = "headsup-texts";
-const KEEP_MS = 500; // while a text is written, it is kept so often
-const SAMPLING = ["temperature", "top_k", "top_p", "seed"]; // settings that a link opens
+const KEEP_MS = 500; // between two writes to the storage while a text grows
+const SAMPLING = ["temperature", "top_k", "top_p", "seed"]; // a link with one of these opens the steps of sampling
 let branchStore; // of this tab
-let before = null; // the text that was on screen last: { about, prompt, ids }
+let before = null; // the text that was on screen last
 
 export class GenerationView {
   /** @type {Record<string, any>} */ about;
@@ -36,7 +36,7 @@ export class GenerationView {
     const gone = new AbortController();
     const flush = (event) => {
       if (!root.isConnected) gone.abort();
-      else if (!event.composedPath().includes(root)) this.save(); // what is pressed may lead to another page, which reads the address
+      else if (!event.composedPath().includes(root)) this.save(); // a press may open another page, which reads the address
     };
     for (const kind of ["pointerdown", "pagehide"]) addEventListener(kind, flush, { capture: true, signal: gone.signal });
   }
@@ -78,7 +78,7 @@ export class GenerationView {
     return tree.current.written.map(({ id }) => id);
   }
 
-  /** Have the address hold the text on screen. */
+  /** Write the text on screen to the address. */
   show(tree) {
     this.host.select({ written: writtenIn(this.idsOf(tree)), branches: branchesOf(tree) });
   }
@@ -95,7 +95,7 @@ export class GenerationView {
     branchStore.keep();
   }
 
-  /** Have address and storage hold all that is seen. */
+  /** Write everything on screen to address and storage. */
   save() {
     if (!this.about) return;
     this.show(this.instrument.tree);

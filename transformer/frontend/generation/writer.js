@@ -1,32 +1,32 @@
-// Requests the continuation of a text from the engine as a stream, and the scores of tokens that are there already.
-// Whatever breaks off is requested again, from the tokens that have arrived.
+// Requests the continuation of a text as a stream, and scores of the tokens that are there already. A stream that breaks
+// off is requested again, from the tokens that have arrived.
 import { ApiError, sentenceOf } from "../api_error.js";
 import { sameSettings } from "./sampling.js";
 /** @import { Api } from "../api.js" */
 /** @import { GeneratedText } from "./generated_text.js" */
 
-const REST_MS = 200; // after a setting was changed, before the next token is drawn anew
-const AGAIN_MS = 1500; // after a connection broke off, before it is tried again
-const MOST_AT_ONCE = 500; // tokens of one question
-const AROUND = 100; // positions before and after the one that is looked at, whose rows are asked for with its own
+const REST_MS = 200; // after a setting was changed, before tokens are drawn anew
+const AGAIN_MS = 1500; // after a connection broke off, before it is retried
+const MOST_AT_ONCE = 500; // tokens of one request
+const AROUND = 100; // positions on either side of the selected one whose rows are requested with its own
 
 export class Writer {
   /** @type {Api} */ api;
   /** @type {GeneratedText} */ generated;
   /** @type {Record<string, string[]>} */ modules;
-  /** @type {number | null} */ wanted; // the length that is asked for
+  /** @type {number | null} */ wanted; // the length that the text should reach
   /** @type {AbortController | null} */ stream;
 
   /**
-   * on: { changed(isToken), problem(sentence), settings(), whose() }: something has come; why nothing comes, or empty; { temperature, top_k,
-   * top_p, seed }; [attention, layer, head] that is looked at, or null.
+   * on: { changed(isToken), problem(sentence), settings(), whose() }. changed: something has arrived; problem: why nothing arrives, or
+   * empty; settings: { temperature, top_k, top_p, seed }; whose: the selected [attention, layer, head], or null.
    */
   constructor(on) {
     this.on = on;
-    this.refused = new Set(); // what was asked for in vain
+    this.refused = new Set(); // keys of requests that failed
   }
 
-  /** Another text. api: of its pass; modules: { attention: [of each layer its dotted name] }. */
+  /** Begin another text. api: of its pass; modules: dotted names by attention, one per layer. */
   begin(api, generated, modules) {
     this.halt();
     Object.assign(this, { api, generated, modules, wanted: null, asking: null });
@@ -36,7 +36,7 @@ export class Writer {
     return this.score(unknown < 0 ? generated.have : generated.start + unknown);
   }
 
-  /** Whether the engine is being asked for tokens, or for what it thinks of those that are here. */
+  /** Whether a request for tokens or scores is under way. */
   get isAsking() {
     return Boolean(this.stream || this.scoring);
   }
@@ -46,7 +46,7 @@ export class Writer {
     return { temperature, top_k: k || null, top_p: p && p < 1 ? p : null, seed };
   }
 
-  /** Have the text written on until so many tokens are there, and, while it is `open`, one more. */
+  /** Continue the text until it has so many tokens, and one more while it is `open`. */
   async ensure(length) {
     this.wanted = length;
     this.hasFailed = false;
@@ -83,7 +83,7 @@ export class Writer {
     }
   }
 
-  /** Ask for nothing more: what has come stays. */
+  /** Stop requesting; what has arrived stays. */
   halt() {
     this.stream?.abort();
     this.stream = null;
@@ -91,7 +91,7 @@ export class Writer {
     clearTimeout(this.timer);
   }
 
-  /** The settings were changed: what is ahead is drawn anew. length: of the text that is seen; goal: how far it is to be written. */
+  /** The settings were changed: draw the tokens ahead anew. length: of the text on screen; goal: the length that it should reach. */
   redraw(length, goal) {
     const { generated } = this;
     const ahead = generated.tokens.slice(length - generated.start);
@@ -102,7 +102,7 @@ export class Writer {
     this.timer = setTimeout(() => (goal === null ? this.scoreAgain(length) : this.ensure(goal + 1)), REST_MS);
   }
 
-  /** What the engine thinks of the text from a position on, and which token comes next. */
+  /** Request scores of the text from a position on, and the next token. */
   async score(first) {
     const { generated, api, on } = this;
     const scoring = (this.scoring = {});
@@ -110,9 +110,9 @@ export class Writer {
     const count = generated.have;
     try {
       const scores = await api.recording("scores", { ...this.sampling(), tokens: generated.idsUpTo(count).join(), first });
-      generated.learn(scores.metadata.kinds); // the prompt's tokens are named, though a dial was turned meanwhile
+      generated.learn(scores.metadata.kinds); // names stay valid though a setting was changed meanwhile
       if (scoring !== this.scoring || generated.have !== count) return;
-      generated.addScores(scores, settings, !generated.ended && !this.stream && sameSettings(settings, on.settings())); // a stream draws it itself
+      generated.addScores(scores, settings, !generated.ended && !this.stream && sameSettings(settings, on.settings())); // a stream draws the next token itself
       on.problem("");
     } finally {
       if (scoring === this.scoring) this.scoring = null;
@@ -120,7 +120,7 @@ export class Writer {
     }
   }
 
-  /** The same of another text on screen, until it is answered, or another one is there. */
+  /** Request scores of the text on screen, again and again until they arrive or the text is another one. */
   async scoreAgain(first) {
     const { generated } = this;
     const { current } = generated.tree;
@@ -135,7 +135,7 @@ export class Writer {
     }
   }
 
-  /** What the engine thinks of the tokens of another branch from a position on; null if that can't be had. */
+  /** Scores of another branch's tokens from a position on; null if the request fails. */
   async scoresOf(written, first) {
     const tokens = [...this.generated.ids.prompt, ...written.map(({ id }) => id)];
     try {
@@ -146,7 +146,7 @@ export class Writer {
     }
   }
 
-  /** Have what is looked at: the row of a head at a position, and all logits of it. */
+  /** Request what the selection needs: a head's row at a position, and all its logits. */
   async look(whose, position) {
     const { generated, api } = this;
     if (this.asking) return;
@@ -161,7 +161,7 @@ export class Writer {
     const key = `${whose},${position}`;
     const module = whose && this.moduleOf(whose);
     if (module && !generated.row(whose, position) && !this.refused.has(key)) {
-      this.refused.add(key); // asked for once
+      this.refused.add(key); // request it only once
       const [first, last] = [Math.max(isGiven ? 1 : generated.start, position - AROUND), Math.min(generated.have, position + AROUND)];
       await this.ask(() => api.recording("rows", { tokens: generated.idsUpTo(generated.have).join(), attention: module, head: whose[2], first, last }),
         ({ tensors }) => generated.addRows(whose, tensors));
@@ -192,13 +192,13 @@ export class Writer {
     }
   }
 
-  /** Say why something can't be had; an error of the page's own is thrown on. */
+  /** Say why a request failed; rethrow the page's own errors. */
   fail(error) {
     this.on.problem(sentenceOf(error));
     if (!(error instanceof ApiError)) throw error;
   }
 
-  /** Whether a row was asked for, and hasn't come. */
+  /** Whether a row was requested, and hasn't arrived. */
   isRefused(whose, position) {
     return this.refused.has(`${whose},${position}`) && !this.asking;
   }
