@@ -1,24 +1,23 @@
 // The shell of every page: one line with the model, the prompt, examples and a menu; below it what is to be known, and what went wrong;
 // and a view, the page's own or the one that a lesson's step shows. It computes nothing: it changes the page state, has the text read, and has the view drawn.
 
-import { ApiError, sentenceOf } from "../api_error.js";
+import { ApiError } from "../api_error.js";
 import { changed, readChanges, stepsBefore } from "../changes.js";
-import { attribute, button, list, node, put } from "../dom.js";
+import { attribute, node, put } from "../dom.js";
 import { effectOf } from "./changed_model.js";
-import { corrected, grammarOf } from "./grammar.js";
+import { grammarOf } from "./grammar.js";
 import { ModelMenu } from "./model_menu.js";
 import { MoreMenu } from "./more_menu.js";
+import { Notices } from "./notices.js";
 import { DEFAULT_MODEL, NotingReader, PageState, calledOf, pageState } from "./page_state.js";
 import { PromptLine } from "./prompt_line.js";
-import { closestTo } from "./spelling.js";
-import { EmptyPrompt, UnreadableText, namedAfter, noticesOf, readPrompt, sentenceIn, textOf } from "./text_reading.js";
+import { EmptyPrompt, UnreadableText, namedAfter, noticesOf, readPrompt, textOf } from "./text_reading.js";
 import { needsModel, otherPromptOf, viewData } from "./view_data.js";
 import { ViewSlot, apiOf } from "./view_slot.js";
 /** @import { Answers, Model } from "./answers.js" */
 /** @import { Changes, Wish } from "../changes.js" */
 /** @import { MenuItem } from "./more_menu.js" */
-/** @import { Slip } from "./grammar.js" */
-/** @import { Notice, PageText, ReadText } from "./text_reading.js" */
+/** @import { PageText } from "./text_reading.js" */
 /** @import { Views } from "./view_slot.js" */
 
 /**
@@ -85,17 +84,9 @@ export class Shell {
       groupOf: (name) => this.groupOf(name),
       reads: (how) => this.state.set({ reads: how === "chat" ? null : how }), tooLong: () => this.tooLong(),
     });
-    this.problem = node("div", "problem", this.root);
-    attribute(this.problem, "role", "alert");
-    this.notices = node("div", "shell-notices", this.root);
-    this.sentences = node("div", "", this.notices);
-    attribute(this.sentences, "role", "status");
-    const ok = Object.assign(node("button", "", this.notices), { type: "button", textContent: "OK" });
-    ok.addEventListener("click", () => this.dismissNotices());
-    /** @type {Notice[]} what is said of the view */
-    this.said = [];
-    /** @type {Set<string>} notices that were read, as long as they would be shown */
-    this.dismissed = new Set();
+    this.notices = new Notices(this.root, {
+      typed: () => this.prompt.field.value, retype: (text) => this.retype(text), dismissed: () => this.noticesDismissed(),
+    });
     this.heading = node("div", "shell-heading", this.root);
     this.title = node("h1", "", this.heading);
     this.sentence = node("p", "", this.heading);
@@ -120,7 +111,8 @@ export class Shell {
     this.models.offer(host.catalogue);
     this.more.offer(host.menu ?? [], { isLinked: host.isLinked !== false, isFixed: Boolean(host.isFixed) });
     this.showOffer(host.offer ?? null);
-    this.showNotices(this.said);
+    this.notices.hosted = host.notices ?? [];
+    this.notices.show(this.notices.said);
     if (isOther) {
       this.slot?.end();
       place.replaceChildren();
@@ -218,8 +210,8 @@ export class Shell {
       if (turn !== this.turn) return;
       this.slot.draw(data, apiOf(model));
     }
-    this.showProblem(null);
-    this.showNotices([...(this.replaced ? [this.replaced] : []), ...(effect && (effect.overflows || !data?.saysChanges) ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : []), ...this.tooLong()]);
+    this.notices.showProblem(null);
+    this.notices.show([...(this.replaced ? [this.replaced] : []), ...(effect && (effect.overflows || !data?.saysChanges) ? [effect.sentence] : []), ...(text ? noticesOf(model, this.state, text) : []), ...this.tooLong()]);
     this.place.dataset.state = "shown";
     if (this.prompt.draft !== null) this.type(this.prompt.draft);
   }
@@ -227,7 +219,7 @@ export class Shell {
   /** @param {any} error */
   async fail(error) {
     this.place.dataset.state = "failed";
-    this.showProblem(error);
+    this.notices.showProblem(error, this.model);
     this.more.show(this.model, this.state, this.changes, null);
     this.host.changed?.(this.state, { model: this.model, text: null });
     this.tryAgain(error, () => this.show());
@@ -252,7 +244,7 @@ export class Shell {
       else this.state.choose("prompt", text);
     } catch (error) {
       if (typed !== this.typed || turn !== this.turn) return;
-      this.showProblem(error);
+      this.notices.showProblem(error, this.model);
       this.tryAgain(error, () => typed === this.typed && this.type(text));
       await this.showLastRead(error);
       if (!(error instanceof ApiError)) throw error;
@@ -266,8 +258,8 @@ export class Shell {
     if (isEmpty && model.card.examples.length && this.lastRead?.model !== model) this.lastRead = { model, text: await textOf(model, new PageState()) };
     if (turn !== this.turn || this.lastRead?.model !== model) return;
     const { text } = this.lastRead;
-    if (isEmpty) this.showProblem(null);
-    this.showNotices([`${isEmpty ? `${error.message} ` : ""}Shown below is the last prompt that could be read: “${text.prompt}”`]);
+    if (isEmpty) this.notices.showProblem(null);
+    this.notices.show([`${isEmpty ? `${error.message} ` : ""}Shown below is the last prompt that could be read: “${text.prompt}”`]);
     if (!Object.hasOwn(this.host.views, this.page)) return;
     const named = namedAfter(model, text.read);
     const data = await viewData(this.page, this.state, named, { ...text, isOutdated: true }, this.others);
@@ -293,8 +285,8 @@ export class Shell {
     try {
       this.becomeChanged(changed(this.changes, wish, this.model.about));
     } catch (error) {
-      this.dismissed.clear();
-      this.showNotices([/** @type {Error} */ (error).message]);
+      this.notices.dismissed.clear();
+      this.notices.show([/** @type {Error} */ (error).message]);
     }
   }
 
@@ -321,7 +313,7 @@ export class Shell {
   /** Whether model, prompt and changes can't be changed here, which is said then. */
   saysFixed() {
     const isFixed = Boolean(this.host.isBare || this.host.isFixed);
-    if (isFixed) this.showNotices(["Model, prompt and changes are fixed at this step."]);
+    if (isFixed) this.notices.show(["Model, prompt and changes are fixed at this step."]);
     return isFixed;
   }
 
@@ -346,30 +338,9 @@ export class Shell {
     this.slot.redraw();
   }
 
-  /** @param {any} error null where nothing is wrong */
-  showProblem(error) {
-    this.problem.replaceChildren();
-    this.problem.hidden = !error;
-    if (!error) return;
-    put(node("p", "", this.problem), sentenceOf(error));
-    const { words = [], known = null, unknown = [] } = error instanceof UnreadableText ? error.read : /** @type {Partial<ReadText>} */ ({});
-    if (words.length) put(node("p", "", this.problem), `It knows these words: ${words.map((word) => `“${word}”`).join(", ")}.`);
-    const all = unknown.length ? Object.values(this.model.about.kinds).map(([label]) => label) : [];
-    const closest = new Map(unknown.map(({ text }) => [text, closestTo(text, all)]));
-    this.offerWords(this.problem, [...closest].flatMap(([typed, close]) => (close ? [{ typed, known: close }] : [])));
-    if (known !== null) button(this.problem, "Remove what is unknown", () => this.retype(known), { className: "act" });
-  }
-
-  /** Buttons for the words that were likely meant. @param {HTMLElement} parent @param {Slip[]} slips */
-  offerWords(parent, slips) {
-    for (const slip of slips) {
-      const words = `Write “${slip.known}” instead of “${slip.typed}”`;
-      button(parent, `${slip.known}?`, () => this.retype(corrected(this.prompt.field.value, slip)), { words, className: "act" });
-    }
-  }
-
   /** @param {string} text */
   retype(text) {
+    if (this.saysFixed()) return;
     this.prompt.put(text);
     this.type(text);
   }
@@ -391,26 +362,8 @@ export class Shell {
     }
   }
 
-  /** @param {Notice[]} said what is said of the view, below what the host says */
-  showNotices(said) {
-    this.said = said;
-    const all = new Map([...(this.host.notices ?? []), ...said].map((notice) => [sentenceIn(notice), notice]));
-    this.dismissed = new Set([...all.keys()].filter((sentence) => this.dismissed.has(sentence)));
-    for (const sentence of this.dismissed) all.delete(sentence);
-    list(this.sentences, [...all.values()], (notice) => {
-      const line = node("p", "", null);
-      put(node("span", "", line), sentenceIn(notice));
-      if (typeof notice !== "string") this.offerWords(line, notice.slips);
-      return line;
-    });
-    this.notices.hidden = !all.size;
-  }
-
-  dismissNotices() {
-    const { notices = [], noticesRead = () => {} } = this.host;
-    this.dismissed = new Set([...notices, ...this.said.map(sentenceIn)]);
-    this.showNotices(this.said);
+  noticesDismissed() {
     this.more.button.focus();
-    if (notices.length) noticesRead();
+    if (this.notices.hosted.length) this.host.noticesRead?.();
   }
 }
