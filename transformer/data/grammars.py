@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from .number_words import english
-from .story_world import FACTS, HE, MEN, PLACES, QUESTIONS, SHE, THINGS, VERBS, VOWELS, WOMEN
+from .story_world import FACTS, HE, MEN, NOT_IT, PLACES, QUESTIONS, SHE, THINGS, VERBS, VOWELS, WOMEN
 
 NEW = "[new]"
 """Any word that the vocabulary lacks."""
@@ -79,7 +79,7 @@ def of_stories() -> Grammar:
 
 def _told(line: str) -> str:
     """What follows the person in a sentence, with symbols for what varies."""
-    thing = "GIFT" if line.endswith("WHOM THING") else "OBJECT"
+    thing = "GIFT" if line.endswith(NOT_IT) else "OBJECT"
     symbols = {"THING": thing, **{verb: verb.upper() for verb in VERBS}}
     return " ".join(symbols.get(word, word) for word in line.removeprefix("WHO ").split())
 

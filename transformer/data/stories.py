@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
+
+from .story_world import HOW_MANY, Dice, written
 
 WOMEN, MEN = ("Anna", "Emma", "Lucy", "Mary"), ("Ben", "John", "Max", "Tom")
 PRONOUNS = {**dict.fromkeys(WOMEN, "She"), **dict.fromkeys(MEN, "He")}
@@ -29,8 +31,6 @@ TOLD_LENGTHS = (1, 2, 3, 3, 4, 4, 5, 5, 5, 5)
 AT_FIRST = {400: (2,), 700: (2, 3)}
 """A curriculum: the same for the first batches, by the batch that ends it. A model that starts with five sentences
 learns to guess before it learns to look up, and guesses for thousands of batches (Bengio et al. 2009, §3)."""
-HOW_MANY = (1, 2, 3, 3, 3, 4, 4, 4)
-"""Numbers of people in a story, repeated by frequency. Stories with one person teach that the later fact counts."""
 MOST_QUESTIONS = MOST_FACTS
 """The most questions about one story: one for each sentence."""
 LONGEST_FACT, LONGEST_QUESTION = 7, 8
@@ -44,8 +44,6 @@ the whole story. Their answers can't be guessed by position: the last word of a 
 """
 ROLLS = 200
 """Random numbers drawn for one story: more than the longest needs."""
-
-Choice = TypeVar("Choice")
 
 
 class Question(NamedTuple):
@@ -159,30 +157,6 @@ class Story:
         return at
 
 
-class Dice:
-    """Random choices from numbers drawn all at once: drawing them one by one would take longer than the story."""
-
-    def __init__(self, random: np.random.Generator, rolls: int) -> None:
-        self._rolls = iter(random.random(rolls).tolist())
-
-    def below(self, chance: float) -> bool:
-        """True with this probability."""
-        return next(self._rolls) < chance
-
-    def number(self, least: int, most: int) -> int:
-        """A random integer, both ends included."""
-        return least + int(next(self._rolls) * (most + 1 - least))
-
-    def one(self, of: Sequence[Choice]) -> Choice:
-        """A random item."""
-        return of[int(next(self._rolls) * len(of))]
-
-    def some(self, of: Sequence[Choice], count: int) -> list[Choice]:
-        """Several distinct random items."""
-        left = list(of)
-        return [left.pop(int(next(self._rolls) * len(left))) for _ in range(count)]
-
-
 def lengths_told(batch: int) -> tuple[int, ...]:
     """The numbers of sentences for a batch, batches counted from 0; repeated by frequency."""
     return next((lengths for end, lengths in AT_FIRST.items() if batch < end), TOLD_LENGTHS)
@@ -219,11 +193,6 @@ def tell(random: np.random.Generator, facts: int, asking_from: int | None = None
     while _ask(story, dice, questions) and asking_from:
         pass
     return story, questions
-
-
-def written(words: Sequence[str]) -> str:
-    """Join tokens into a text, without a space before a full stop or a question mark."""
-    return " ".join(words).replace(" .", ".").replace(" ?", "?")
 
 
 def _ask(story: Story, dice: Dice, questions: list[StoryQuestion]) -> bool:

@@ -11,16 +11,14 @@ name is a woman's or a man's only pronouns tell.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from .stories import HOW_MANY, Dice, written
-
 Kind = Literal["person", "place", "thing"]
+Choice = TypeVar("Choice")
 
 WOMEN = (
     *("Alice", "Amy", "Anna", "Clara", "Diana", "Ella", "Emily", "Emma", "Eva", "Fiona", "Helen", "Ida", "Jane"),
@@ -55,14 +53,14 @@ VERBS = {
     "went": ("went", "walked", "ran", "moved", "travelled", "hurried", "drove", "came"),
     "took": ("took", "found", "got", "grabbed", "bought", "stole"),
     "gave": ("gave", "handed", "passed", "sold", "lent", "sent"),
-    "dropped": ("dropped", "left", "discarded", "put down"),
+    "dropped": ("dropped", "left", "discarded"),
 }
 """Each verb of a pattern, and those that may stand there instead."""
 FACTS = {
-    "go": ("WHO went to PLACE",) * 4 + ("WHO went back to PLACE", "WHO is in PLACE"),
-    "take": ("WHO took THING",) * 3 + ("WHO picked up THING", "WHO has THING"),
+    "go": ("WHO went to PLACE",) * 6 + ("WHO went back to PLACE", "WHO is in PLACE", "WHO is at PLACE"),
+    "take": ("WHO took THING",) * 3 + ("WHO picked up THING", "WHO picked THING up", "WHO has THING"),
     "give": ("WHO gave THING to WHOM",) * 2 + ("WHO gave WHOM THING",),
-    "drop": ("WHO dropped THING",),
+    "drop": ("WHO dropped THING",) * 4 + ("WHO put down THING", "WHO put THING down"),
 }
 """Patterns of sentences, repeated by frequency."""
 QUESTIONS = {
@@ -76,6 +74,8 @@ QUESTIONS = {
     "where before": ("Where was WHO before PLACE",),
 }
 """The same of questions, by their kind."""
+NOT_IT = ("WHOM THING", "up THING", "down THING")
+"""Where *it* doesn't stand for a thing: *gave Mary it*, *picked up it*."""
 SIGNS = (".", "?")
 SHE, HE = ("She", "her"), ("He", "him")
 PRONOUNS = {**dict.fromkeys(WOMEN, SHE), **dict.fromkeys(MEN, HE)}
@@ -92,8 +92,16 @@ MOST_NEW = 8
 """The most new words of a story."""
 MOST_FACTS = 6
 """The most sentences of a story, without its question."""
-MOST_QUESTIONS = MOST_FACTS
-"""The most questions about one story: one for each sentence."""
+TOLD_LENGTHS = (1, 2, 3, 3, 4, 4, 5, 5, 6, 6)
+"""Numbers of sentences of training stories, repeated by frequency: short stories teach little."""
+AT_FIRST = {300: (2, 3), 1000: (2, 3, 4)}
+"""A curriculum: the same for the first batches, by the batch that ends it. A model that starts with six sentences
+learns to guess before it learns to look up, and guesses for thousands of batches (Bengio et al. 2009, §3)."""
+HOW_MANY = (1, 2, 3, 3, 3, 4, 4, 4)
+"""Numbers of people in a story, repeated by frequency. Stories with one person teach that the later fact counts."""
+LAST_QUESTIONS = 4
+MOST_QUESTIONS = MOST_FACTS - 1 + LAST_QUESTIONS
+"""The most questions at the end of a story, and in all."""
 LONGEST_FACT, LONGEST_QUESTION = 7, 8
 """Tokens of *Mary gave the ball to John.* and of *Who did Mary give the ball to?*"""
 INVENTED = (0, 0, 0.3, 1)
@@ -105,17 +113,55 @@ HANDED_ON, DROPPED, AT_ONCE = 0.4, 0.25, 0.15
 named yet."""
 EASY = 0.1
 """The share of questions whose answer may be the only word of its kind."""
-TELLING = 0.6
-"""How often to ask a kind of question that has several answers in this story, if there is one: only such questions need
-the whole story. Their answers can't be guessed by position: the last word of a kind is no likelier than an earlier one.
-"""
-ROLLS = 400
+UNTELLING = 0.25
+"""The share of stories that need no question with several answers in this story. Only such questions need the whole
+story: where one person has something, a model answers *Who has the ball?* without a look at the ball."""
+TELLING = 0.8
+"""How often to ask such a question if there is one. Its answer can't be guessed by position: the last word of a kind is
+no likelier than an earlier one."""
+ROLLS = 600
 """Random numbers drawn for one story: more than the longest needs."""
 CONSONANTS, VOWELS = "bdfgklmnprstvz", "aeiou"
 
 
+class Dice:
+    """Random choices from numbers drawn all at once: drawing them one by one would take longer than the story."""
+
+    def __init__(self, random: np.random.Generator, rolls: int) -> None:
+        self._rolls = iter(random.random(rolls).tolist())
+
+    def below(self, chance: float) -> bool:
+        """True with this probability."""
+        return next(self._rolls) < chance
+
+    def number(self, least: int, most: int) -> int:
+        """A random integer, both ends included."""
+        return least + int(next(self._rolls) * (most + 1 - least))
+
+    def one(self, of: Sequence[Choice]) -> Choice:
+        """A random item."""
+        return of[int(next(self._rolls) * len(of))]
+
+    def some(self, of: Sequence[Choice], count: int) -> list[Choice]:
+        """Several distinct random items."""
+        left = list(of)
+        return [left.pop(int(next(self._rolls) * len(left))) for _ in range(count)]
+
+
+class Answer(NamedTuple):
+    """An answer, and what is asked for it."""
+
+    kind: str
+    """Of the question."""
+    about: dict[str, str]
+    """What takes the slots of the question's pattern."""
+    word: str
+    position: int
+    """The index of the answering word in the story; full stops count as words."""
+
+
 class Question(NamedTuple):
-    """A question, its answer, and the index of the answering word in the story; full stops count as words."""
+    """A question, its answer, and the index of the answering word in the story."""
 
     kind: str
     words: tuple[str, ...]
@@ -161,6 +207,11 @@ class Story:
         """The story as it is written."""
         return written(self.words)
 
+    @property
+    def invented(self) -> list[str]:
+        """The names that no vocabulary has, in the order in which they are told."""
+        return [name for name in self.kinds if name not in WORDS]
+
     def place_of(self, person: str) -> str | None:
         """Where a person is; None if the story doesn't say."""
         return self.words[self.visits[person][-1]] if person in self.visits else None
@@ -191,55 +242,58 @@ class Story:
         self.holders.pop(thing, None)
         self.dropped[thing] = self.visits[person][-1] if person in self.visits else None
 
-    def fact(self, question: Question) -> int:
-        """The index of the sentence that answers a question."""
-        return self.words[: question.position].count(".")
+    def fact(self, position: int) -> int:
+        """The index of the sentence that the word at `position` is in."""
+        return self.words[:position].count(".")
 
     def pronoun_means(self, person: str, others: Sequence[str] = ()) -> bool:
         """Whether *she* or *he* could now mean this person only. others: who can't be meant."""
         alike = {one for one in self.mentioned if one not in others and self._could_be(one, person)}
         return alike == {person}
 
-    def questions(self, *, with_choice: bool = False) -> list[list[Question]]:
-        """All possible questions by kind, without empty kinds.
+    def answers(self) -> list[list[Answer]]:
+        """All possible answers by their kind of question, without empty kinds."""
+        found: dict[str, list[Answer]] = {kind: [] for kind in QUESTIONS}
+        for answer in self._answers():
+            found[answer.kind].append(answer)
+        return [answers for answers in found.values() if answers]
 
-        with_choice: only questions to which several words of the story could be the answer.
-        """
-        found: dict[str, list[Question]] = {kind: [] for kind in QUESTIONS}
-        named = Counter(self.kinds.values())
-        for kind, slots, answer, at in self._answers():
-            if not with_choice or named[self.kinds[answer]] > 1:
-                phrases = {slot: self._named(word) for slot, word in slots.items()}
-                asked = [_filled(pattern, phrases)[0] for pattern in QUESTIONS[kind]]
-                found[kind] += [Question(kind, tuple(words), answer, at) for words in asked]
-        return [questions for questions in found.values() if questions]
+    def has_choice(self, answers: list[Answer]) -> bool:
+        """Whether several words of the story could be the answer to a kind of question."""
+        kind = self.kinds[answers[0].word]
+        return [*self.kinds.values()].count(kind) > 1
 
-    def _answers(self) -> Iterator[tuple[str, dict[str, str], str, int]]:
-        """Of each possible question its kind, what it is about, its answer, and the index of the answering word."""
+    def questions(self, answer: Answer) -> list[Question]:
+        """Every question with this answer."""
+        phrases = {slot: self._named(word) for slot, word in answer.about.items()}
+        asked = [_filled(pattern, phrases)[0] for pattern in QUESTIONS[answer.kind]]
+        return [Question(answer.kind, tuple(words), answer.word, answer.position) for words in asked]
+
+    def _answers(self) -> Iterator[Answer]:
         held: dict[str, list[str]] = {}
         for thing, person in self.holders.items():
             held.setdefault(person, []).append(thing)
-            yield "who has", {"THING": thing}, person, self.received[thing][0]
+            yield Answer("who has", {"THING": thing}, person, self.received[thing][0])
             if person in self.visits:
                 at = self.visits[person][-1]
-                yield "where is a thing", {"THING": thing}, self.words[at], at
+                yield Answer("where is a thing", {"THING": thing}, self.words[at], at)
         for person, things in held.items():
             if len(things) == 1:
-                yield "what does a person have", {"WHO": person}, things[0], self.received[things[0]][1]
+                yield Answer("what does a person have", {"WHO": person}, things[0], self.received[things[0]][1])
         for thing, at in self.dropped.items():
             if at is not None:
-                yield "where is a thing", {"THING": thing}, self.words[at], at
+                yield Answer("where is a thing", {"THING": thing}, self.words[at], at)
         for person, visits in self.visits.items():
-            yield "where is a person", {"WHO": person}, self.words[visits[-1]], visits[-1]
+            yield Answer("where is a person", {"WHO": person}, self.words[visits[-1]], visits[-1])
             places = [self.words[at] for at in visits]
             for place, before in zip(places[1:], visits, strict=False):
                 if places.count(place) == 1:
-                    yield "where before", {"WHO": person, "PLACE": place}, self.words[before], before
+                    yield Answer("where before", {"WHO": person, "PLACE": place}, self.words[before], before)
         givers, receivers, things = {}, {}, {}
         for (giver, thing, receiver), (who, what, whom) in self.gifts.items():  # the later one replaces it
-            givers[thing, receiver] = "who gave", {"THING": thing, "WHOM": receiver}, giver, who
-            receivers[giver, thing] = "gave to whom", {"WHO": giver, "THING": thing}, receiver, whom
-            things[giver, receiver] = "gave what", {"WHO": giver, "WHOM": receiver}, thing, what
+            givers[thing, receiver] = Answer("who gave", {"THING": thing, "WHOM": receiver}, giver, who)
+            receivers[giver, thing] = Answer("gave to whom", {"WHO": giver, "THING": thing}, receiver, whom)
+            things[giver, receiver] = Answer("gave what", {"WHO": giver, "WHOM": receiver}, thing, what)
         yield from (*givers.values(), *receivers.values(), *things.values())
 
     def _tell(self, dice: Dice, pattern: str, **slots: str) -> dict[str, int]:
@@ -250,7 +304,7 @@ class Story:
             phrases["WHO"] = [self._pronouns(person)[0]]
         if receiver and dice.below(0.4) and self.pronoun_means(receiver, [person]):
             phrases["WHOM"] = [self._pronouns(receiver)[1]]
-        if thing and thing == self.thing and not pattern.endswith("WHOM THING") and dice.below(0.5):
+        if thing and thing == self.thing and not pattern.endswith(NOT_IT) and dice.below(0.5):
             phrases["THING"] = ["it"]
         elif thing and thing not in self.kinds and thing not in self.proper and dice.below(0.4):
             phrases["THING"] = ["an" if thing[0].lower() in VOWELS else "a", thing]
@@ -286,6 +340,11 @@ def _filled(pattern: str, phrases: dict[str, list[str]], dice: Dice | None = Non
     return words, at
 
 
+def lengths_told(batch: int) -> tuple[int, ...]:
+    """The numbers of sentences for a batch, batches counted from 0; repeated by frequency."""
+    return next((lengths for end, lengths in AT_FIRST.items() if batch < end), TOLD_LENGTHS)
+
+
 class StoryQuestion(NamedTuple):
     """A question asked during a story."""
 
@@ -297,9 +356,9 @@ class StoryQuestion(NamedTuple):
 def tell(random: np.random.Generator, facts: int, asking_from: int | None = None) -> tuple[Story, list[StoryQuestion]]:
     """A story of so many sentences, 1 to `MOST_FACTS`, and questions that it answers.
 
-    By default one question, at the end, each kind equally likely; with `asking_from`, one after each sentence from that
-    one on, and the rest at the end. No sentence answers two questions: *Who has the ball? Mary* would give away what
-    Mary has, and the model would learn to read answers instead of the story.
+    By default one question, at the end, each kind equally likely; with `asking_from`, also after sentences from that
+    one on, and `LAST_QUESTIONS` at the end. Each is drawn by itself, and may come twice: were no sentence asked
+    about again, a model would learn to rule out what has been answered instead of reading the story.
     """
     while True:
         dice = Dice(random, ROLLS)
@@ -308,14 +367,20 @@ def tell(random: np.random.Generator, facts: int, asking_from: int | None = None
         story = Story(frozenset(cast.people), cast.men, cast.proper)
         for number in range(1, facts + 1):
             _go_on(story, dice, cast)
-            is_asked = asking_from and asking_from <= number < facts and story.questions(with_choice=True)
-            if is_asked and _ask(story, dice, questions):
+            is_asked = asking_from and asking_from <= number < facts
+            if is_asked and _ask(story, dice, questions, only_with_choice=True):
                 story.mentioned, story.thing = (), None  # a pronoun could refer to somebody in the question
-        if story.questions(with_choice=facts > 1):
+        is_wanted = _is_telling if facts > 1 and not dice.below(UNTELLING) else bool
+        if any(is_wanted(kind) for kind in story.answers() if facts == 1 or story.has_choice(kind)):
             break
-    while _ask(story, dice, questions) and asking_from:
-        pass
+    for _ in range(LAST_QUESTIONS if asking_from else 1):
+        _ask(story, dice, questions)
     return story, questions
+
+
+def written(words: Sequence[str]) -> str:
+    """Join tokens into a text, without a space before a full stop or a question mark."""
+    return " ".join(words).replace(" .", ".").replace(" ?", "?")
 
 
 class Cast(NamedTuple):
@@ -353,23 +418,23 @@ def invented_name(dice: Dice) -> str:
     return "".join(syllables) + dice.one(CONSONANTS)
 
 
-def _ask(story: Story, dice: Dice, questions: list[StoryQuestion]) -> bool:
-    """Ask about a sentence that answers no question yet; False if there is none."""
-    known = {story.fact(question.question) for question in questions}
-    kinds = None if dice.below(EASY) else story.questions(with_choice=True)
-    kinds = kinds or story.questions()
+def _ask(story: Story, dice: Dice, questions: list[StoryQuestion], *, only_with_choice: bool = False) -> bool:
+    """Ask what the story can answer; False if that is nothing."""
+    kinds = story.answers()
+    with_choice = [kind for kind in kinds if story.has_choice(kind)]
+    if only_with_choice or not dice.below(EASY):
+        kinds = with_choice if with_choice or only_with_choice else kinds
     if dice.below(TELLING):
         kinds = [kind for kind in kinds if _is_telling(kind)] or kinds
-    left = [[question for question in kind if story.fact(question) not in known] for kind in kinds]
-    left = [kind for kind in left if kind]
-    if left:
-        questions.append(StoryQuestion(len(story.words), dice.one(dice.one(left))))
-    return bool(left)
+    if kinds:
+        question = dice.one(story.questions(dice.one(dice.one(kinds))))
+        questions.append(StoryQuestion(len(story.words), question))
+    return bool(kinds)
 
 
-def _is_telling(kind: list[Question]) -> bool:
-    """Whether several words of the story could be the answer."""
-    return len({question.answer for question in kind}) > 1
+def _is_telling(kind: list[Answer]) -> bool:
+    """Whether there are several answers."""
+    return len({answer.word for answer in kind}) > 1
 
 
 def _go_on(story: Story, dice: Dice, cast: Cast) -> None:

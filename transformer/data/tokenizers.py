@@ -181,10 +181,11 @@ class Tokenizer:
         named = copy.copy(self)
         named._ids_of_new = {}
         found: dict[str, str] = {}
-        for piece in (piece for text in texts for piece in named._unknown_pieces(text)):
+        pieces = (piece for text in texts for piece in named._unknown_pieces(text))
+        while len(found) < len(self._slots) and (piece := next(pieces, None)):
             if any(category(character)[0] in "LNS" for character in piece.text):
                 found.setdefault(self._composed(piece.text), piece.text)
-        named.new_words = tuple(found.values())[: len(self._slots)]
+        named.new_words = tuple(found.values())
         named._ids_of_new = dict(zip(found, self._slots, strict=False))
         named._typed = dict(zip(self._slots, named.new_words, strict=False))
         return named

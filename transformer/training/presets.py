@@ -108,6 +108,36 @@ _PRESETS = (
         ),
     ),
     Preset(
+        name="austen",
+        title="Austen",
+        summary="Writes in the manner of Jane Austen's novels, in words and parts of words.",
+        corpus="austen",
+        vocab_size=4096,
+        shape={
+            "context_length": 192,
+            "n_layers": 6,
+            "n_heads": 6,
+            "d_model": 192,
+            "positions": "rotary",
+            "activation": "gelu",
+            "attention_bias": False,
+            "mlp_bias": False,
+            "tie_embeddings": True,
+            "dropout": 0.2,
+        },
+        training=TrainingConfig(
+            steps=2200, learning_rate=4e-3, warmup_steps=100, optimizer="muon", average_decay=0.998, seed=1337
+        ),
+        batch=32,
+        evaluate_every=200,
+        examples=(
+            "It is a truth universally acknowledged, that a single man",
+            '"My dear Mr. Bennet," said his lady',
+            "Elizabeth looked at her sister, and she",
+            "Emma had no doubt of her being",
+        ),
+    ),
+    Preset(
         name="next-vowel",
         title="Next vowel",
         summary="Reads three characters in alphabetical order and writes the vowel that comes next: abc gives e.",
