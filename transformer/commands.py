@@ -25,7 +25,6 @@ from .data.tokenizers import HALF
 from .frontend.site import write_site
 from .inference.generation import generate
 from .inference.sampling import Sampling
-from .inference.word_relations import RELATIONS, measure_relations
 from .output_pipe import CLOSED
 from .training.evaluation import HELD_OUT, evaluate_loss, exact_matches, measure_induction, measure_reading
 from .training.execution import Execution, check_alone, may_be_restarted, process_group
@@ -35,6 +34,7 @@ from .training.plan import plan_of
 from .training.presets import PRESETS, RUNGS, Preset
 from .training.text_baselines import bits_per_byte
 from .training.trainer import Trainer
+from .training.word_relations import RELATIONS, measure_relations
 
 SHIPPED = Path(__file__).parent.parent / "checkpoints"
 

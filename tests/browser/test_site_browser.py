@@ -399,29 +399,29 @@ def test_one_line_holds_model_prompt_and_menu_on_every_page(new_window, folder, 
         prompt.press("Enter")
 
     with served(folder) as (site, _):
-        page.goto(f"{site}Attention/?model=stories&prompt=Tom+ran.&query=1")
+        page.goto(f"{site}Attention/?model=stories&prompt=Tom+ran+to+the+school.&query=1")
         page.wait_for_selector(SHOWN)
         assert page.locator(".shell-line").bounding_box()["height"] == 48
         assert heading.bounding_box()["y"] <= 115
         attention = page.get_by_test_id("attention")
 
-        type_prompt("Tom ran to the zebra.")
+        type_prompt("Tom ran to the zebra park.")
         expect(alert.filter(visible=True)).to_contain_text(
             "This model has never seen “zebra” (character 16). Remove it"
         )
         expect(
-            page.get_by_role("status").filter(has_text="the last prompt that could be read: “Tom ran.”")
+            page.get_by_role("status").filter(has_text="the last prompt that could be read: “Tom ran to the school.”")
         ).to_be_visible()
         expect(attention).to_contain_text("ran")
-        assert parameters()["prompt"] == "Tom ran."  # a link holds what can be read
+        assert parameters()["prompt"] == "Tom ran to the school."  # a link holds what can be read
         page.get_by_role("button", name="Remove what is unknown").click()
-        expect(prompt).to_have_value("Tom ran to the .")
+        expect(prompt).to_have_value("Tom ran to the  park.")
         expect(attention).to_contain_text("to")
-        until(page, lambda: parameters()["prompt"] == "Tom ran to the .")
+        until(page, lambda: parameters()["prompt"] == "Tom ran to the  park.")
         expect(alert.filter(visible=True)).to_have_count(0)
         prompt.fill("Mary")
         prompt.press("Escape")
-        expect(prompt).to_have_value("Tom ran to the .")
+        expect(prompt).to_have_value("Tom ran to the  park.")
 
         # A change takes the place of one that differs by its dial alone.
         page.get_by_role("button", name="Change", exact=True).click()
@@ -445,7 +445,7 @@ def test_one_line_holds_model_prompt_and_menu_on_every_page(new_window, folder, 
             page.wait_for_selector(SHOWN)
             expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
             assert heading.bounding_box()["y"] <= 150  # with the sentence on what is changed
-            assert parameters()["prompt"] == "Tom ran to the ." and prompt.input_value() == "Tom ran to the ."
+            assert parameters()["prompt"] == "Tom ran to the  park." and prompt.input_value() == "Tom ran to the  park."
             assert axe_found(page) == []
         length = page.evaluate("history.length")
         model.select_option("shakespeare")

@@ -5,7 +5,7 @@ import torch
 
 from tests.helpers import tiny_model
 from transformer import Tokenizer
-from transformer.inference.word_relations import RELATIONS, measure_relations, passages, relations_in
+from transformer.training.word_relations import RELATIONS, measure_relations, passages, relations_in
 
 WORDS = {
     "quotation": [

@@ -56,7 +56,7 @@ test("what is offered first goes on in each of the possible ways; of words alike
   assert.deepEqual(first("Tom ran to the park. Mary went to the ", 1), ["park"]);
   assert.ok(!grammar.next("").words.includes("She") && grammar.next("Mary went to the park. ").words.includes("She"));
   assert.ok(!grammar.next("Mary went to the park. Where is Mary? park ").words.includes("She"));
-  assert.deepEqual(grammar.next("Mary picked").words, ["up"]); // a whole word is no beginning
+  assert.deepEqual(new Set(grammar.next("Mary went").words), new Set(["to", "back"])); // a whole word is no beginning
   assert.equal(masked.next("Mary ").words[0], "[mask]");
 });
 

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from pages.ui.markdown import JOINER
+from pages.ui.models.changes import BETWEEN, OFF
 from tests.app_driver import (
     ROOT,
     component,
@@ -33,6 +34,7 @@ from tests.app_driver import (
     writing,
 )
 from transformer import load_checkpoint
+from transformer.inference.intervention_codes import from_code
 
 FOLDER = Path(__file__).parent
 LINKS = tomllib.loads((FOLDER / "old_links.toml").read_text(encoding="utf-8"))
@@ -114,7 +116,8 @@ class Seen:
 
     def changes(self):
         """What is changed in the model, and whether that is on."""
-        return {str(each): each.on for each in page_state(self.at).changes}
+        codes = filter(None, page_state(self.at).changes.split(BETWEEN))
+        return {str(from_code(code.removeprefix(OFF))): not code.startswith(OFF) for code in codes}
 
     def views(self):
         """The pages whose instruments or dials are on screen; a lesson shows that of another page."""

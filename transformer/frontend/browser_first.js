@@ -21,6 +21,7 @@ const tab = { key: "", model: null, asking: null };
 
 export class BrowserFirstApi extends Api {
   /** @type {BackedApi | null} */ local = null;
+  /** @type {BrowserModel | null} whose answers these are */ model = null;
   hasAskedServer = false;
 
   /**
@@ -41,7 +42,10 @@ export class BrowserFirstApi extends Api {
 
   /** What answers in this browser, if it can. @returns {BackedApi | null} */
   get here() {
-    if (tab.key === this.key && tab.model) this.local ??= tab.model.apiOf(this.about);
+    if (tab.key === this.key && tab.model && !this.local) {
+      this.model = tab.model;
+      this.local = this.model.apiOf(this.about);
+    }
     return this.local?.isThere ? this.local : null;
   }
 
@@ -70,7 +74,7 @@ export class BrowserFirstApi extends Api {
   /** @type {Api["stream"]} */
   stream(path, values, options) {
     const { here } = this;
-    if (here) this.showWho();
+    this.showWho();
     return here ? here.stream(path, values, options) : super.stream(path, values, options);
   }
 
@@ -85,7 +89,7 @@ export class BrowserFirstApi extends Api {
   }
 
   showWho() {
-    this.computed(tab.model.inWords(!this.hasAskedServer));
+    if (this.here) this.computed(this.model.inWords(!this.hasAskedServer));
   }
 }
 
@@ -98,7 +102,7 @@ async function fetchModel(api) {
   const { key, about, token } = api;
   tab.asking = api;
   if (tab.key === key) {
-    if (api.here) api.showWho(); // it came before the server's answer
+    api.showWho(); // it came before the server's answer
     return;
   }
   tab.model?.engine.break(new ApiError("Another model is computed now.")); // who waits for this one is answered by the server
@@ -109,7 +113,7 @@ async function fetchModel(api) {
     const model = await openModel(about, token);
     if (tab.key !== key) model.engine.end(); // another model is asked about by now
     else tab.model = model;
-    if (tab.model && tab.asking.here) tab.asking.showWho();
+    tab.asking.showWho();
   } catch (error) {
     if (tab.key === key && error instanceof ApiError && !error.isFinal) tab.key = ""; // the server is away: later
   }

@@ -304,9 +304,12 @@ def make_self_attention(config: ModelConfig, *, causal: bool, layer: int = 0) ->
     return SelfAttention(config, causal=causal, layer=layer)
 
 
-def _attention(q: Tensor, k: Tensor, v: Tensor, **how: Any) -> Tensor:
+def _attention(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None = None, **how: Any) -> Tensor:
     """PyTorch's fused attention, in float32 where a CPU trains in bfloat16: it took half as long there and back."""
     if q.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+        q, k, v = q.float(), k.float(), v.float()
+        if attn_mask is not None and attn_mask.is_floating_point():
+            attn_mask = attn_mask.float()
         with torch.autocast("cpu", enabled=False):
-            return F.scaled_dot_product_attention(q.float(), k.float(), v.float(), **how)
-    return F.scaled_dot_product_attention(q, k, v, **how)
+            return F.scaled_dot_product_attention(q, k, v, attn_mask, **how)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask, **how)

@@ -20,6 +20,7 @@ export class Notices {
     this.host = host;
     this.problem = node("div", "problem", parent);
     attribute(this.problem, "role", "alert");
+    this.problem.hidden = true;
     this.root = node("div", "shell-notices", parent);
     this.sentences = node("div", "", this.root);
     attribute(this.sentences, "role", "status");

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from ..data.tokenizers import Tokenizer
+from ..inference.head_measures import targets_in
 from ..model.models import Model
 from ..model.registry import pattern_names
-from .head_measures import targets_in
 
 RELATIONS = {
     "quotation": "a closing quotation mark looks at the opening one",
