@@ -124,15 +124,15 @@ def test_what_is_imported_when_needed_is_a_part_of_its_own_and_what_several_need
 
 
 def test_comments_and_indentation_are_left_out_and_words_that_only_look_like_statements_stay(files):
-    text = "function f() {\nreturn { import: 1, export: 2 }; // import and export\n}\n"
+    text = 'function f() {\nreturn { import: 1, export: 2 }; // "import" and export\n}\n'
     linked = bundle(files(view='import { f } from "./a.js";\n', a=text.replace("function", "export function")))
     assert text in linked
     text = "// a note\n\n/**\n * What it does.\n */\nfunction f() {\n"
-    text += '  const url = "http://x"; // kept\n}\n/** One line. */\nf();\n'
-    text += "class A {\n  /** @type {number} */ b; // kept\n\n  /** It * says. **/ c() {}\n}\n"
+    text += '  const url = "http://x; // y"; // a note\n}\n/** One line. */\nf(/** @type {any} */ (url)); // a "note"\n'
+    text += "class A {\n  /** @type {number} */ b; // a note\n\n  /** It * says. **/ c() {}\n}\n"
     text += "/** @import { B } from './b.js' */\n"
     assert bundle(files(view=text)) == (
-        'function f() {\nconst url = "http://x"; // kept\n}\nf();\nclass A {\nb; // kept\nc() {}\n}\n'
+        'function f() {\nconst url = "http://x; // y";\n}\nf((url)); // a "note"\nclass A {\nb;\nc() {}\n}\n'
     )
 
 

@@ -26,8 +26,13 @@ _DEFAULT = re.compile(r"export\s+default\b")
 # Without \b, a regular expression finds the word ten times as fast.
 _DYNAMIC = re.compile(r"import\s*\(\s*[\"'`]\.")
 _LATER = re.compile(r"import\(([\"'])(?P<path>\.{1,2}/[^\"'\n]+\.js)\1\)")
-# Comments that a line begins with, empty lines, and the space that a line begins with: a quarter of the text.
-_COMMENTS = re.compile(r"^[ \t]*(?://.*\n|/\*\*(?:[^*]|\*(?!/))*\*/[ \t]*\n?|\n)|^[ \t]+", re.MULTILINE)
+# Comments that a line begins with, or ends with where no string can be; types within a line; empty lines, and the space
+# that a line begins with: a quarter of the text.
+_COMMENTS = re.compile(
+    r"^[ \t]*(?://.*\n|/\*\*(?:[^*]|\*(?!/))*\*/[ \t]*\n?|\n)|^[ \t]+"
+    r"|(?<=[;{},(]) // [^\n\"'`]*$|/\*\* @type (?:[^*]|\*(?!/))*\*/ ?",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
