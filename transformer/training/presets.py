@@ -49,23 +49,23 @@ AS_IN_2017 = {"norm": "post", "tie_embeddings": True, "scale_embeddings": True}
 _STORIES_SHAPE = {"n_layers": 5, "n_heads": 1, "d_model": 64, "d_ff": 128, "positions": "rotary"}
 _STORIES_SHAPE |= {"attention_windows": (6, 12, 0, 0, 0)}
 
+_WRITER_SHAPE = {
+    "n_layers": 6,
+    "n_heads": 6,
+    "d_model": 192,
+    "positions": "rotary",
+    "activation": "gelu",
+    "attention_bias": False,
+    "mlp_bias": False,
+}
+
 _PRESETS = (
     Preset(
         name="shakespeare",
         title="Shakespeare",
         summary="Writes scenes in the manner of the plays, one character at a time.",
         corpus="tiny-shakespeare",
-        shape={
-            "context_length": 256,
-            "n_layers": 6,
-            "n_heads": 6,
-            "d_model": 192,
-            "positions": "rotary",
-            "activation": "gelu",
-            "attention_bias": False,
-            "mlp_bias": False,
-            "dropout": 0.15,
-        },
+        shape=_WRITER_SHAPE | {"context_length": 256, "dropout": 0.15},
         training=TrainingConfig(
             steps=3000, learning_rate=3e-3, warmup_steps=100, optimizer="muon", average_decay=0.998, seed=1337
         ),
@@ -113,18 +113,7 @@ _PRESETS = (
         summary="Writes in the manner of Jane Austen's novels, in words and parts of words.",
         corpus="austen",
         vocab_size=4096,
-        shape={
-            "context_length": 192,
-            "n_layers": 6,
-            "n_heads": 6,
-            "d_model": 192,
-            "positions": "rotary",
-            "activation": "gelu",
-            "attention_bias": False,
-            "mlp_bias": False,
-            "tie_embeddings": True,
-            "dropout": 0.2,
-        },
+        shape=_WRITER_SHAPE | {"context_length": 192, "tie_embeddings": True, "dropout": 0.2},
         training=TrainingConfig(
             steps=2200, learning_rate=4e-3, warmup_steps=100, optimizer="muon", average_decay=0.998, seed=1337
         ),
